@@ -1,0 +1,222 @@
+"""From a module or function to an `ExportedProgram` over flat tensors, and its signature.
+
+The user's function is traced behind an adapter that takes and gives flat tuples: torch.export sees
+only tensors and integers, while containers, constants, defaults and None are ours to keep in the
+signature. So their kinds never depend on what torch's own containers support.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import traceback
+import types
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import torch
+from pelton.runtime import trees
+from pelton.runtime.signature import ConstantSpec
+from torch.export import ExportedProgram
+from torch.fx.proxy import TracerBase
+
+from .arguments import Arguments, take_apart
+from .diagnosis import explain_failure
+from .errors import ExportError, PeltonError, UnsupportedOpError, is_user_file, user_location_of
+
+TRACING_LOCK = threading.RLock()
+"""Held while torch traces: torch.export is not safe to run from several threads at once."""
+
+_HOLDER = "holder"
+"""Name under which the adapter holds the user's module; removed from parameter names."""
+
+
+@dataclass
+class Capture:
+    """A traced program.
+
+    Attributes:
+        program: Flat inputs and flat results, mutations functionalised by torch.export.
+        arguments: The arguments that it was traced with.
+        result_tree: Structure of the result; leaves are indices into `results`.
+        results: For each leaf of the result: a constant, or None where the program computes it.
+        prefix: What the program's parameter names start with beyond the user's names.
+        location: The user's `file:line` of the function, or empty.
+    """
+
+    program: ExportedProgram
+    arguments: Arguments
+    result_tree: trees.Tree
+    results: list[ConstantSpec | None]
+    prefix: str
+    location: str
+
+
+class _Result:
+    """The structure of the last traced result; torch puts attributes of the module itself back."""
+
+    tree: trees.Tree = None
+    leaves: list[ConstantSpec | None] = []  # noqa: RUF012 - replaced whole, never changed
+
+
+class _Flat(torch.nn.Module):
+    """Adapter from flat tuples to the user's function; holds the module that owns its state."""
+
+    def __init__(
+        self, function: Callable[..., Any], holder: torch.nn.Module | None, arguments: Arguments
+    ) -> None:
+        super().__init__()
+        if holder is not None:
+            self.add_module(_HOLDER, holder)
+            self.training = holder.training
+        self._function = function
+        self._arguments = arguments
+        self.result = _Result()
+
+    def forward(self, *leaves: Any) -> tuple[Any, ...]:
+        """Call the user's function with its own structure and return the leaves of its result."""
+        args, kwargs = self._arguments.rebuild(leaves)
+        result = self._function(*args, **kwargs)
+        self.result.tree, values = trees.describe(result, _is_result_leaf)
+        paths = trees.leaf_paths(self.result.tree, "result")
+        self.result.leaves = [_constant_of(value, paths[i]) for i, value in enumerate(values)]
+        pairs = zip(values, self.result.leaves, strict=True)
+        return tuple(value for value, constant in pairs if constant is None)
+
+
+def _is_result_leaf(value: Any) -> bool:
+    return isinstance(value, (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def _constant_of(value: Any, path: str) -> ConstantSpec | None:
+    if _is_result_leaf(value):
+        return None
+    if isinstance(value, (bool, int, float, str)):
+        return ConstantSpec(value)
+    raise ExportError(
+        f"{path} is a {type(value).__name__}, which cannot be a result; return tensors, numbers, "
+        "text, None, or lists, tuples, dicts and dataclasses of them"
+    )
+
+
+def capture(
+    target: torch.nn.Module | Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    dynamic_shapes: Any = None,
+    *,
+    strict: bool = False,
+) -> Capture:
+    """Trace a module's `forward`, or a function of tensors.
+
+    Args:
+        target: The module or function. It is left as it was.
+        args: Positional example arguments and specs.
+        kwargs: Keyword example arguments and specs.
+        dynamic_shapes: Which sizes are dynamic, as for `torch.export.export`.
+        strict: Trace Python bytecode (torch.export's strict mode), slower and more limited.
+
+    Raises:
+        ExportError: The arguments do not fit, or the program cannot be traced.
+        DynamicShapeError: A size that was asked to be dynamic would have to be fixed.
+    """
+    function, holder = _function_and_holder(target)
+    arguments = take_apart(function, args, kwargs, dynamic_shapes)
+    flat = _Flat(function, holder, arguments)
+    with TRACING_LOCK:
+        program = _trace(flat, arguments, strict)
+    _warn_of_mutated_inputs(program, arguments)
+    location = _location_of(function)
+    return Capture(
+        program, arguments, flat.result.tree, flat.result.leaves, f"{_HOLDER}.", location
+    )
+
+
+def _function_and_holder(target: Any) -> tuple[Callable[..., Any], torch.nn.Module | None]:
+    if isinstance(target, torch.nn.Module):
+        return target.forward, target
+    owner = getattr(target, "__self__", None)
+    return target, owner if isinstance(owner, torch.nn.Module) else None
+
+
+def _location_of(function: Any) -> str:
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if isinstance(code, types.CodeType) else ""
+
+
+@contextlib.contextmanager
+def tracing_settings() -> Iterator[None]:
+    """Settings of torch for a trace of ours.
+
+    Example sizes 0, 1 and range ends are no reason to fix a size; operators remember the lines of
+    the program, in whatever function they are (torch keeps those of `forward` methods only); and
+    torch's own notices about its internals stay silent.
+    """
+    logger = logging.getLogger("torch")
+    level = logger.level
+    config: Any = torch.fx.experimental._config
+    with (
+        config.patch(backed_size_oblivious=True),
+        mock.patch.object(TracerBase, "_filter_traceback_frames", _keep_user_frames),
+        warnings.catch_warnings(),
+    ):
+        warnings.filterwarnings("ignore", "`isinstance\\(treespec, LeafSpec", FutureWarning)
+        warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch\.")
+        warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"torch\.")
+        logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            logger.setLevel(level)
+
+
+def _keep_user_frames(tracer: TracerBase, frames: traceback.StackSummary) -> traceback.StackSummary:
+    after_adapter = 0
+    for index, frame in enumerate(frames):
+        if frame.name == "forward" and frame.filename == __file__:
+            after_adapter = index + 1
+    kept = [frame for frame in frames[after_adapter:] if is_user_file(frame.filename)]
+    return traceback.StackSummary.from_list(kept)
+
+
+def _trace(flat: _Flat, arguments: Arguments, strict: bool) -> ExportedProgram:
+    examples = tuple(leaf.example for leaf in arguments.inputs)
+    shapes = tuple(leaf.torch_spec for leaf in arguments.inputs)
+    try:
+        with tracing_settings():
+            return torch.export.export(flat, examples, dynamic_shapes=(shapes,), strict=strict)
+    except PeltonError:
+        raise
+    except Exception as error:
+        explain_failure(error, flat, arguments)
+        raise _trace_error(error) from error
+
+
+def _trace_error(error: Exception) -> ExportError:
+    location = user_location_of(error)
+    text = " ".join(str(error).split("\n\nThe error above occurred")[0].split())[:800]
+    if isinstance(error, NotImplementedError):
+        return UnsupportedOpError(f"the program cannot be traced: {text}", location=location)
+    return ExportError(
+        f"the program cannot be traced: {type(error).__name__}: {text}", location=location
+    )
+
+
+def _warn_of_mutated_inputs(program: ExportedProgram, arguments: Arguments) -> None:
+    names = [
+        spec.arg.name
+        for spec in program.graph_signature.input_specs
+        if spec.kind is torch.export.graph_signature.InputKind.USER_INPUT
+    ]
+    mutated = set(program.graph_signature.user_inputs_to_mutate.values())
+    for name, leaf in zip(names, arguments.inputs, strict=True):
+        if name in mutated:
+            warnings.warn(
+                f"the program changes argument {leaf.path} in place; the exported function leaves "
+                "the caller's tensor as it is. Return the changed tensor to have it",
+                stacklevel=4,
+            )

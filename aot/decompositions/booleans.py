@@ -1,0 +1,117 @@
+"""Operators on bool tensors, which the compiler takes for one-bit integers or not at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from .family import Family
+
+aten = torch.ops.aten
+
+FAMILY = Family("booleans")
+
+
+def _is_bool(value: Any) -> bool:
+    return value.dtype is torch.bool if isinstance(value, Tensor) else isinstance(value, bool)
+
+
+def true_like(x: Tensor, value: bool = True) -> Tensor:
+    """Return a bool scalar tensor, made by a comparison (bool constants do not compile)."""
+    return torch.full((), int(value), dtype=torch.int32, device=x.device) != 0
+
+
+def _bitwise(operator: OpOverload, logical: OpOverload, x: Tensor, y: Any) -> Any:
+    if _is_bool(x) and _is_bool(y):
+        return logical(x, y if isinstance(y, Tensor) else true_like(x, y))
+    dtype = torch.result_type(x, y)
+    if isinstance(y, Tensor):
+        if x.dtype == y.dtype:
+            return NotImplemented
+        return operator(x.to(dtype), y.to(dtype))
+    return operator(x.to(dtype), torch.full((), y, dtype=dtype, device=x.device))
+
+
+@FAMILY.decomposes(
+    aten.bitwise_and.Tensor,
+    aten.bitwise_and.Scalar,
+    reason="logical on bool; on integers both sides must have one type",
+)
+def bitwise_and(x: Tensor, y: Any) -> Any:
+    """Return x & y by the logical operator for bool, on one integer type otherwise."""
+    return _bitwise(aten.bitwise_and.Tensor, aten.logical_and.default, x, y)
+
+
+@FAMILY.decomposes(
+    aten.bitwise_or.Tensor,
+    aten.bitwise_or.Scalar,
+    reason="logical on bool; on integers both sides must have one type",
+)
+def bitwise_or(x: Tensor, y: Any) -> Any:
+    """Return x | y by the logical operator for bool, on one integer type otherwise."""
+    return _bitwise(aten.bitwise_or.Tensor, aten.logical_or.default, x, y)
+
+
+@FAMILY.decomposes(
+    aten.bitwise_xor.Tensor,
+    aten.bitwise_xor.Scalar,
+    reason="logical on bool; on integers both sides must have one type",
+)
+def bitwise_xor(x: Tensor, y: Any) -> Any:
+    """Return x ^ y by the logical operator for bool, on one integer type otherwise."""
+    return _bitwise(aten.bitwise_xor.Tensor, aten.logical_xor.default, x, y)
+
+
+_CONSTANT = "a constant of one-bit integers does not compile"
+
+
+def _bool_constant(sizes: Any, value: Any, kwargs: dict[str, Any]) -> Tensor:
+    filled = torch.full(sizes, int(bool(value)), dtype=torch.int32, device=kwargs.get("device"))
+    return filled != 0
+
+
+@FAMILY.decomposes(aten.full.default, reason=_CONSTANT)
+def full(size: Any, value: Any, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:
+    """Return a filled bool tensor by comparing a filled integer tensor with zero."""
+    if dtype is torch.bool or (dtype is None and isinstance(value, bool)):
+        return _bool_constant(size, value, kwargs)
+    return NotImplemented
+
+
+@FAMILY.decomposes(aten.ones.default, reason=_CONSTANT)
+def ones(size: Any, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:
+    """Return a bool tensor of true by comparing a filled integer tensor with zero."""
+    return _bool_constant(size, True, kwargs) if dtype is torch.bool else NotImplemented
+
+
+@FAMILY.decomposes(aten.zeros.default, reason=_CONSTANT)
+def zeros(size: Any, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:
+    """Return a bool tensor of false by comparing a filled integer tensor with zero."""
+    return _bool_constant(size, False, kwargs) if dtype is torch.bool else NotImplemented
+
+
+@FAMILY.decomposes(aten.full_like.default, reason=_CONSTANT)
+def full_like(x: Tensor, value: Any, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:
+    """Return a filled bool tensor shaped like x by comparing with zero."""
+    if (dtype or x.dtype) is torch.bool:
+        return _bool_constant(x.shape, value, kwargs)
+    return NotImplemented
+
+
+@FAMILY.decomposes(aten.ones_like.default, reason=_CONSTANT)
+def ones_like(x: Tensor, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:
+    """Return a bool tensor of true shaped like x by comparing with zero."""
+    if (dtype or x.dtype) is torch.bool:
+        return _bool_constant(x.shape, True, kwargs)
+    return NotImplemented
+
+
+@FAMILY.decomposes(aten.zeros_like.default, reason=_CONSTANT)
+def zeros_like(x: Tensor, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:
+    """Return a bool tensor of false shaped like x by comparing with zero."""
+    if (dtype or x.dtype) is torch.bool:
+        return _bool_constant(x.shape, False, kwargs)
+    return NotImplemented

@@ -1,0 +1,96 @@
+"""What the torch dialect of the installed compiler knows, and which of torch's decompositions fit.
+
+An operator that the dialect knows stays whole, so that attention, normalisation and convolution
+reach the compiler (and TensorRT) as such; what it does not know is decomposed as torch does.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+from iree.compiler import ir
+from torch._ops import OpOverload
+
+from .family import Decomposition, DecompositionTable
+
+aten = torch.ops.aten
+
+DECOMPOSED_THOUGH_KNOWN: dict[OpOverload, str] = {
+    aten.__and__.Tensor: "no lowering; becomes bitwise_and",
+    aten.__and__.Scalar: "no lowering; becomes bitwise_and",
+    aten._weight_norm_interface.default: "no lowering",
+    aten.clamp_max.Tensor: "no lowering",
+    aten.count_nonzero.default: "refused by the verifier of the dialect",
+    aten.count_nonzero.dim_IntList: "refused by the verifier of the dialect",
+    aten.diagonal_copy.default: "no lowering",
+    aten.einsum.default: "its reductions fail on some equations",
+    aten.expand_copy.default: "no lowering",
+    aten.isfinite.default: "no lowering",
+    aten.linalg_norm.default: "no lowering",
+    aten.max_unpool2d.default: "no lowering",
+    aten.max_unpool3d.default: "no lowering",
+    aten.renorm.default: "wrong numbers",
+    aten.split_with_sizes_copy.default: "no lowering",
+    aten.squeeze_copy.default: "no lowering",
+    aten.squeeze_copy.dim: "no lowering",
+    aten.stft.center: "crashes the compiler",
+    aten.stft.default: "crashes the compiler",
+    aten.t_copy.default: "no lowering",
+    aten.transpose_copy.int: "no lowering",
+    aten.unbind_copy.int: "no lowering",
+    aten.unfold_copy.default: "no lowering",
+    aten.unsqueeze_copy.default: "no lowering",
+    aten.view_copy.default: "no lowering",
+    aten.xlogy.Tensor: "no lowering",
+}
+"""Operators that the dialect has and the compiler can't lower, with what happens there."""
+
+
+def mlir_name(operator: OpOverload) -> str:
+    """Return the operator's name in the torch dialect.
+
+    Example:
+        >>> mlir_name(torch.ops.aten.add.Tensor)
+        'torch.aten.add.Tensor'
+        >>> mlir_name(torch.ops.aten.relu.default)
+        'torch.aten.relu'
+    """
+    name = operator._schema.name.replace("::", ".")
+    overload = operator._schema.overload_name
+    return f"torch.{name}.{overload}" if overload else f"torch.{name}"
+
+
+@lru_cache(maxsize=1)
+def _context() -> ir.Context:
+    return ir.Context()
+
+
+def is_known(operator: OpOverload) -> bool:
+    """Whether the torch dialect of the installed compiler has the operator.
+
+    Example:
+        >>> is_known(torch.ops.aten.add.Tensor)
+        True
+    """
+    return bool(_context().is_registered_operation(mlir_name(operator)))
+
+
+def torch_decompositions() -> DecompositionTable:
+    """Return torch's decompositions of the operators that can't reach the compiler whole."""
+    return {
+        operator: function
+        for operator, function in _all_of_torch().items()
+        if not is_known(operator) or operator in DECOMPOSED_THOUGH_KNOWN
+    }
+
+
+def _all_of_torch() -> dict[OpOverload, Decomposition]:
+    """Return every decomposition that torch has, those for export first."""
+    registered = torch._decomp.decomposition_table
+    exporting = torch.export.default_decompositions().items()
+    return {
+        operator: function
+        for operator, function in [*registered.items(), *exporting]
+        if isinstance(operator, OpOverload) and operator.namespace in ("aten", "prims")
+    }

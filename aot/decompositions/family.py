@@ -1,0 +1,99 @@
+"""How a family of decompositions is written down: operator, function, reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from torch._ops import OperatorBase, OpOverload
+
+Decomposition = Callable[..., Any]
+"""A function of the operator's arguments; `NotImplemented` keeps the operator as it is."""
+
+DecompositionTable = dict[OperatorBase, Decomposition]
+"""What `ExportedProgram.run_decompositions` takes."""
+
+_Function = TypeVar("_Function", bound=Decomposition)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a family.
+
+    Args:
+        operator: The operator that is decomposed.
+        function: Its decomposition.
+        reason: Why the operator can't reach the compiler as it is, in words.
+    """
+
+    operator: OpOverload
+    function: Decomposition
+    reason: str
+
+
+class Family:
+    """The decompositions of one family of operators, each with its reason.
+
+    Example:
+        >>> import torch
+        >>> family = Family("doubling")
+        >>> @family.decomposes(torch.ops.aten.square.default, reason="to show how")
+        ... def square(x):
+        ...     return x * x
+        >>> [entry.reason for entry in family.entries]
+        ['to show how']
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.entries: list[Entry] = []
+
+    def enter(self, operator: OpOverload, function: Decomposition, *, reason: str) -> None:
+        """Enter `function` as the decomposition of `operator`.
+
+        Several functions of one operator are tried in the order they were entered in; the first
+        that does not answer `NotImplemented` decides.
+
+        Args:
+            operator: The operator to decompose.
+            function: Takes the operator's arguments.
+            reason: Why the operator can't reach the compiler as it is.
+        """
+        self.entries.append(Entry(operator, function, reason))
+
+    def decomposes(self, *operators: OpOverload, reason: str) -> Callable[[_Function], _Function]:
+        """Return a decorator that enters a function as the decomposition of `operators`."""
+
+        def enter(function: _Function) -> _Function:
+            for operator in operators:
+                self.enter(operator, function, reason=reason)
+            return function
+
+        return enter
+
+
+def chain(entries: Iterable[Entry]) -> DecompositionTable:
+    """Return one table in which each operator has one function that tries its entries in turn.
+
+    Args:
+        entries: Entries of one or more families, the more specific ones first.
+    """
+    functions: dict[OpOverload, list[Decomposition]] = {}
+    for entry in entries:
+        functions.setdefault(entry.operator, []).append(entry.function)
+    return {operator: _first_of(candidates) for operator, candidates in functions.items()}
+
+
+def _first_of(candidates: Sequence[Decomposition]) -> Decomposition:
+    if len(candidates) == 1:
+        return candidates[0]
+
+    def decomposition(*args: Any, **kwargs: Any) -> Any:
+        for candidate in candidates:
+            result = candidate(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        return NotImplemented
+
+    return decomposition

@@ -1,0 +1,5 @@
+"""Rewrites of exported graphs that a decomposition table can't express."""
+
+from .apply import rewrite_graph
+
+__all__ = ["rewrite_graph"]

@@ -1,0 +1,27 @@
+"""Nodes that state what is checked elsewhere, and would stop the compiler."""
+
+from __future__ import annotations
+
+import torch
+from torch.fx import Graph
+
+aten = torch.ops.aten
+
+CHECKS = (
+    aten._assert_async.default,
+    aten._assert_async.msg,
+    aten._assert_scalar.default,
+    aten._assert_tensor_metadata.default,
+    aten.sym_constrain_range.default,
+    aten.sym_constrain_range_for_size.default,
+    torch._check,
+)
+"""Run-time checks: ranges of sizes are checked at the call, from the signature."""
+
+
+def drop_checks(graph: Graph) -> None:
+    """Remove checks and whatever is computed only for them."""
+    for node in reversed(list(graph.nodes)):
+        if node.op == "call_function" and node.target in CHECKS:
+            graph.erase_node(node)
+    graph.eliminate_dead_code()

@@ -1,0 +1,86 @@
+"""The decomposition table in force, and how a user extends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+
+from torch._decomp import get_decompositions, remove_decompositions
+from torch._ops import OperatorBase, OpOverloadPacket
+
+from . import booleans, complexes, doubles, integers, narrow_integers
+from .dialect import torch_decompositions
+from .family import DecompositionTable, Entry, chain
+
+FAMILIES = (
+    complexes.FAMILY,
+    narrow_integers.FAMILY,
+    booleans.FAMILY,
+    integers.FAMILY,
+    doubles.FAMILY,
+)
+"""Our own decompositions; where two share an operator, the earlier is asked first."""
+
+_current: ContextVar[DecompositionTable | None] = ContextVar("aot_decompositions", default=None)
+
+
+@lru_cache(maxsize=1)
+def corrections() -> DecompositionTable:
+    """Return the decompositions without which a program would be refused or wrong."""
+    return chain(entry for family in FAMILIES for entry in family.entries)
+
+
+@lru_cache(maxsize=1)
+def _standard() -> DecompositionTable:
+    ours = [entry for family in FAMILIES for entry in family.entries]
+    theirs = [Entry(op, function, "torch") for op, function in torch_decompositions().items()]
+    return chain([*ours, *theirs])
+
+
+def current_aot_decompositions() -> DecompositionTable:
+    """Return a fresh copy of the decomposition table that exports use here and now.
+
+    Example:
+        >>> import torch
+        >>> torch.ops.aten.scaled_dot_product_attention.default in current_aot_decompositions()
+        False
+    """
+    table = _current.get()
+    return dict(_standard() if table is None else table)
+
+
+@contextmanager
+def extend_aot_decompositions(
+    *,
+    from_current: bool = True,
+    add_ops: Sequence[OperatorBase | OpOverloadPacket] | None = None,
+    remove_ops: Sequence[OperatorBase | OpOverloadPacket] | None = None,
+) -> Iterator[DecompositionTable]:
+    """Change the decompositions for the exports inside a `with` block; blocks nest.
+
+    Args:
+        from_current: Start from the table in force, or from an empty one.
+        add_ops: Operators to decompose as torch does.
+        remove_ops: Operators to keep whole.
+
+    Yields:
+        The new table.
+
+    Example:
+        >>> import torch
+        >>> with extend_aot_decompositions(add_ops=[torch.ops.aten.gelu]) as table:
+        ...     torch.ops.aten.gelu.default in table
+        True
+    """
+    table = current_aot_decompositions() if from_current else {}
+    if add_ops:
+        table.update(get_decompositions(add_ops))
+    if remove_ops:
+        remove_decompositions(table, remove_ops)
+    token = _current.set(table)
+    try:
+        yield table
+    finally:
+        _current.reset(token)

@@ -1,0 +1,81 @@
+"""The errors of the toolkit, and where in the user's source they come from."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import traceback
+from pathlib import Path
+from types import FrameType
+
+from pelton.runtime.errors import (
+    ArtifactError,
+    CompileError,
+    DeviceError,
+    DynamicShapeError,
+    ExportError,
+    MissingDependencyError,
+    ParameterError,
+    PeltonError,
+    SignatureError,
+    SourceLocation,
+    UnsupportedOpError,
+)
+
+__all__ = [
+    "ArtifactError",
+    "CompileError",
+    "DeviceError",
+    "DynamicShapeError",
+    "ExportError",
+    "MissingDependencyError",
+    "ParameterError",
+    "PeltonError",
+    "SignatureError",
+    "SourceLocation",
+    "UnsupportedOpError",
+    "is_user_file",
+    "user_location",
+    "user_location_of",
+]
+
+_OWN_FOLDER = str(Path(__file__).parent)
+_STANDARD_LIBRARY = sysconfig.get_path("stdlib")
+_PACKAGES = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+_MACHINERY = ("torch", "iree", "numpy", "sympy", "pelton", "_pytest", "pluggy")
+
+
+def is_user_file(name: str) -> bool:
+    """Tell whether a source file belongs to the program: not ours, not torch's, not Python's.
+
+    Installed packages that define models (such as transformers) count as the user's.
+
+    Example:
+        >>> is_user_file("/home/me/model.py"), is_user_file(torch.__file__)
+        (True, False)
+    """
+    if name.startswith(("<", _OWN_FOLDER)):
+        return False
+    for folder in _PACKAGES:
+        if name.startswith(folder + "/"):
+            package = name[len(folder) + 1 :].partition("/")[0].removesuffix(".py")
+            return package not in _MACHINERY
+    return not name.startswith(_STANDARD_LIBRARY + "/")
+
+
+def user_location(frame: FrameType | None = None) -> SourceLocation | None:
+    """Return the innermost place in user code on the stack of `frame` (default: the caller's)."""
+    frame = frame or sys._getframe(1)
+    while frame is not None:
+        if is_user_file(frame.f_code.co_filename):
+            return SourceLocation(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def user_location_of(error: BaseException) -> SourceLocation | None:
+    """Return the innermost place in user code that `error` passed through."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if is_user_file(frame.filename) and frame.lineno is not None:
+            return SourceLocation(frame.filename, frame.lineno)
+    return None

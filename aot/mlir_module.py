@@ -1,0 +1,133 @@
+"""MLIR modules: reading and writing their files, and what they say of their own interface."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from iree.compiler.ir import Context, DictAttr, Location, MLIRError, Module, Operation, StringAttr
+from pelton.runtime.dtypes import BY_TORCH_MLIR, DTYPES, DType
+from pelton.runtime.files import FileKind, StrPath, atomic_write, sniff
+from pelton.runtime.signature import SIGNATURE_KEY, Signature
+from pelton.runtime.vmfb import ParameterTable
+
+from .errors import ArtifactError
+
+BYTECODE_SUFFIX = ".mlirbc"
+"""Files of this suffix are written as bytecode, all others as text."""
+
+_NAMED_PARAMETER = re.compile(
+    r'#flow\.parameter\.named<(?:"((?:[^"\\]|\\.)*)"::)?"((?:[^"\\]|\\.)*)"> : tensor<(.*)>$'
+)
+
+
+def read_module(path: StrPath) -> Operation:
+    """Read an MLIR file, text or bytecode, in a context of its own.
+
+    Raises:
+        ArtifactError: There is no such file, or it is no valid MLIR; gives line and reason.
+    """
+    kind = sniff(path)
+    if kind not in (FileKind.MLIR_TEXT, FileKind.MLIR_BYTECODE):
+        raise ArtifactError(f"{path} is no MLIR module: its content is {kind.value}")
+    context = Context()
+    try:
+        return Module.parse(Path(path).read_bytes(), context).operation
+    except (MLIRError, ValueError) as error:
+        raise ArtifactError(f"{path} is no valid MLIR: {_diagnostics(error)}") from error
+
+
+def write_module(module_op: Operation, path: StrPath) -> None:
+    """Write a module, atomically: bytecode if the name ends in `.mlirbc`, else text.
+
+    Raises:
+        ArtifactError: The folder does not exist, or `path` is a folder.
+    """
+    with atomic_write(path) as file:
+        if Path(path).suffix == BYTECODE_SUFFIX:
+            module_op.write_bytecode(file)
+        else:
+            module_op.print(file=file, binary=True, enable_debug_info=True)
+
+
+def signatures_of(module_op: Operation) -> dict[str, Signature]:
+    """Return the signature of each public function that states one, by name.
+
+    Raises:
+        ArtifactError: A signature is damaged.
+    """
+    found = {}
+    for op in _operations(module_op, "func.func", "util.func"):
+        attributes = op.attributes
+        if "iree.reflection" not in attributes:
+            continue
+        reflection = DictAttr(attributes["iree.reflection"])
+        if SIGNATURE_KEY in reflection:
+            signature = Signature.from_json(StringAttr(reflection[SIGNATURE_KEY]).value)
+            found[signature.name] = signature
+    return found
+
+
+def parameters_of(module_op: Operation) -> ParameterTable:
+    """Return element type and shape of each external parameter, by scope and name."""
+    table: ParameterTable = {}
+    for op in _operations(module_op, "util.global"):
+        if "initial_value" not in op.attributes:
+            continue
+        match = _NAMED_PARAMETER.match(str(op.attributes["initial_value"]))
+        if match is None:
+            continue
+        *sizes, element = match[3].split("x") if "complex" not in match[3] else _complex(match[3])
+        stated = op.attributes["pelton.dtype"] if "pelton.dtype" in op.attributes else None
+        dtype = DTYPES[StringAttr(stated).value] if stated is not None else _signed(element)
+        scope, name = _unquote(match[1] or ""), _unquote(match[2])
+        table.setdefault(scope, {})[name] = (dtype, tuple(int(size) for size in sizes))
+    return table
+
+
+def module_name(module_op: Operation) -> str:
+    """Return a module's name, or `module` where it has none."""
+    attributes = module_op.attributes
+    return StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else "module"
+
+
+def new_module(name: str) -> Operation:
+    """Return an empty module of a name, in a context of its own."""
+    module = Module.create(Location.unknown(Context()))
+    with module.context:
+        module.operation.attributes["sym_name"] = StringAttr.get(name)
+    return module.operation
+
+
+def _operations(module_op: Operation, *names: str) -> Iterator[Operation]:
+    for op in module_op.regions[0].blocks[0].operations:
+        if op.operation.name in names:
+            yield op.operation
+
+
+def _signed(element: str) -> DType:
+    return BY_TORCH_MLIR.get(f"s{element}") or BY_TORCH_MLIR[element]
+
+
+def _complex(shaped: str) -> list[str]:
+    sizes, _, element = shaped.rpartition("complex<")
+    return [*sizes.rstrip("x").split("x"), f"complex<{element}"] if sizes else [shaped]
+
+
+def _unquote(text: str) -> str:
+    """Return the text of an MLIR string literal's inside."""
+    data = re.sub(rb"\\([0-9A-F]{2}|.)", _unescape, text.encode())
+    return data.decode()
+
+
+def _unescape(match: re.Match[bytes]) -> bytes:
+    escaped = match[1]
+    return bytes([int(escaped, 16)]) if len(escaped) == 2 else escaped
+
+
+def _diagnostics(error: Exception) -> str:
+    listed = getattr(error, "error_diagnostics", None)
+    if listed:
+        return "; ".join(f"{d.location}: {d.message}" for d in listed)[:600]
+    return " ".join(str(error).split())[:600]

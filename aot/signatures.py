@@ -1,0 +1,246 @@
+"""The signature of a captured program, from its arguments and its graph."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from pelton.runtime import trees
+from pelton.runtime.signature import (
+    ConstantSpec,
+    Leaf,
+    Parameter,
+    ScalarSpec,
+    Signature,
+    TensorSpec,
+)
+from pelton.runtime.sizes import Dim
+from torch.export import ExportedProgram
+from torch.export.graph_signature import ConstantArgument
+
+from .arguments import InputLeaf, shift
+from .capture import Capture
+from .errors import DynamicShapeError, ExportError
+from .normalize import Program
+from .shapes import size_of, symbols_of
+from .tensor_data import dtype_row
+
+PACKAGES = ("pelton", "torch", "iree-base-compiler")
+"""The packages whose versions an artifact states."""
+
+
+def versions() -> dict[str, str]:
+    """Return the installed versions of what makes an artifact, by package."""
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def signature_of_capture(captured: Capture, program: Program, name: str) -> Signature:
+    """Return the signature of a program that `capture` traced.
+
+    Raises:
+        DynamicShapeError: A size that was asked to be dynamic was fixed.
+    """
+    leaves = captured.arguments.inputs
+    requested = {leaf.index: leaf for leaf in leaves}
+    dims = _Dims(program.range_constraints)
+    for leaf, node in zip(leaves, program.inputs, strict=True):
+        dims.add_input(leaf, node.meta["val"])
+    inputs: list[Leaf] = []
+    constants = captured.arguments.constants()
+    nodes = iter(program.inputs)
+    for index in range(len(captured.arguments.leaves)):
+        if index in requested:
+            inputs.append(dims.leaf(next(nodes).meta["val"], requested[index].path))
+        else:
+            inputs.append(constants[index])
+    outputs = iter(program.outputs)
+    results = [
+        constant if constant is not None else dims.result(next(outputs))
+        for constant in captured.results
+    ]
+    return Signature(
+        name=name,
+        parameters=captured.arguments.parameters,
+        inputs=tuple(inputs),
+        result_tree=captured.result_tree,
+        results=tuple(results),
+        dims=dims.table(),
+        location=captured.location,
+        producer=versions(),
+    )
+
+
+def signature_of_program(exported: ExportedProgram, program: Program, name: str) -> Signature:
+    """Return the signature of an `ExportedProgram` that torch.export made elsewhere.
+
+    Args:
+        exported: The program as it came.
+        program: The same, normalised.
+        name: The function's name.
+
+    Raises:
+        ExportError: Its inputs or results are of a structure that a signature cannot hold.
+    """
+    call = exported.module_call_graph[0].signature
+    if call is None:
+        raise ExportError("the ExportedProgram states no call signature; export it again")
+    count = call.in_spec.num_leaves
+    args, kwargs = call.in_spec.unflatten(_Marks(count))
+    names = list(getattr(call, "forward_arg_names", None) or ())
+    parameters = _program_parameters(args, kwargs, names)
+    paths: dict[int, str] = {}
+    for parameter in parameters:
+        paths.update(trees.leaf_paths(parameter.tree, parameter.name))
+    dims = _Dims(program.range_constraints)
+    nodes = {node.name: node for node in program.inputs}
+    values: list[Any] = [
+        spec.arg.value if isinstance(spec.arg, ConstantArgument) else nodes[spec.arg.name]
+        for spec in exported.graph_signature.input_specs
+        if spec.kind is torch.export.graph_signature.InputKind.USER_INPUT
+    ]
+    for index, value in enumerate(values):
+        if isinstance(value, torch.fx.Node):
+            dims.add_input(InputLeaf(index, paths[index], 0), value.meta["val"])
+    inputs = tuple(
+        dims.leaf(value.meta["val"], paths[index])
+        if isinstance(value, torch.fx.Node)
+        else ConstantSpec(value)
+        for index, value in enumerate(values)
+    )
+    result_tree, order = _tree_of(call.out_spec.unflatten(_Marks(call.out_spec.num_leaves)))
+    results = tuple(dims.result(program.outputs[index]) for index in order)
+    return Signature(
+        name, tuple(parameters), inputs, result_tree, results, dims.table(), producer=versions()
+    )
+
+
+class _Mark(int):
+    """A leaf's index, which no container takes for a value of its own."""
+
+
+class _Marks(list[_Mark]):
+    def __init__(self, count: int) -> None:
+        super().__init__(_Mark(index) for index in range(count))
+
+
+def _tree_of(value: Any) -> tuple[trees.Tree, list[int]]:
+    """Return the tree of a structure of marks, and the index that each of its leaves marks."""
+    tree, leaves = trees.describe(value, lambda item: isinstance(item, _Mark))
+    return tree, [int(leaf) for leaf in leaves]
+
+
+def _program_parameters(
+    args: Iterable[Any], kwargs: Mapping[str, Any], names: list[str]
+) -> list[Parameter]:
+    args = list(args)
+    while len(names) < len(args):
+        names.append(f"arg{len(names)}")
+    parameters = []
+    offset = 0
+    for kind, pairs in (
+        ("POSITIONAL_OR_KEYWORD", list(zip(names, args, strict=False))),
+        ("KEYWORD_ONLY", list(kwargs.items())),
+    ):
+        for name, value in pairs:
+            tree, leaves = _tree_of(value)
+            parameters.append(Parameter(name, kind, shift(tree, offset)))
+            offset += len(leaves)
+    return parameters
+
+
+class _Dims:
+    """Names the symbols of a program: as the user did, else after the argument they come from."""
+
+    def __init__(self, ranges: Mapping[Any, Any]) -> None:
+        self._ranges = {str(symbol): bounds for symbol, bounds in ranges.items()}
+        self._names: dict[str, str] = {}
+        self._opts: dict[str, int | None] = {}
+
+    def add_input(self, leaf: InputLeaf, value: Any) -> None:
+        """Name the symbols of one input's sizes.
+
+        Raises:
+            DynamicShapeError: A size that was asked to be dynamic is fixed, or two names are one.
+        """
+        sizes_ = enumerate(value.shape) if isinstance(value, torch.Tensor) else [(-1, value)]
+        for axis, size in sizes_:
+            asked = leaf.axes.get(axis)
+            if not isinstance(size, torch.SymInt):
+                if asked is not None and asked.strict:
+                    raise DynamicShapeError(
+                        f"argument {leaf.path}: dimension {axis} was asked to be dynamic, but the "
+                        f"program fixes it to {size}"
+                    )
+                if asked is not None:
+                    warnings.warn(
+                        f"argument {leaf.path}: dimension {axis} (Dim.AUTO) is fixed to {size} by "
+                        "the program",
+                        stacklevel=2,
+                    )
+                continue
+            self._name(leaf, axis, size, asked)
+
+    def _name(self, leaf: InputLeaf, axis: int, size: torch.SymInt, asked: Any) -> None:
+        symbols = symbols_of(size)
+        root = getattr(getattr(asked, "torch", None), "root", None)
+        wanted = asked.name if asked is not None else None
+        wanted = wanted or (root.__name__ if root is not None else None)
+        default = f"{leaf.path}_dim{axis}" if axis >= 0 else leaf.path
+        for symbol in symbols:
+            known = self._names.get(symbol)
+            if known is None or (wanted and self._is_default(symbol)):
+                self._names[symbol] = wanted or default
+            elif wanted and known != wanted and len(symbols) == 1:
+                raise DynamicShapeError(
+                    f"argument {leaf.path}: dimension {axis} ({wanted!r}) must equal {known!r} for "
+                    "this program; give both one name"
+                )
+            if wanted:
+                self._opts.setdefault(symbol, None)
+            if asked is not None and asked.opt is not None and str(size.node.expr) == symbol:
+                self._opts[symbol] = asked.opt
+
+    def _is_default(self, symbol: str) -> bool:
+        return symbol not in self._opts
+
+    def leaf(self, value: Any, path: str) -> Leaf:
+        """Return the leaf of an input or result from its traced value."""
+        if isinstance(value, torch.Tensor):
+            shape = tuple(size_of(size, self._names) for size in value.shape)
+            return TensorSpec(dtype_row(value.dtype, path), shape)
+        if isinstance(value, (torch.SymInt, int)) and not isinstance(value, bool):
+            size = size_of(value, self._names) if symbols_of(value) else None
+            return ScalarSpec("int", size if isinstance(size, str) and size != "?" else None)
+        return ScalarSpec("bool" if isinstance(value, (bool, torch.SymBool)) else "float")
+
+    def result(self, output: torch.fx.Node | ConstantArgument) -> Leaf:
+        """Return the leaf of a result."""
+        if isinstance(output, ConstantArgument):
+            return ConstantSpec(output.value)
+        return self.leaf(output.meta["val"], "a result")
+
+    def table(self) -> tuple[Dim, ...]:
+        """Return the named dimensions with their bounds; one for each name."""
+        found: dict[str, Dim] = {}
+        for symbol, name in self._names.items():
+            low, high = self._bounds(symbol)
+            dim = Dim(name, low, high, self._opts.get(symbol), symbol)
+            found.setdefault(name, dim)
+        return tuple(found.values())
+
+    def _bounds(self, symbol: str) -> tuple[int, int | None]:
+        bounds = self._ranges.get(symbol)
+        if bounds is None:
+            return 0, None
+        low = int(bounds.lower) if bounds.lower.is_finite and bounds.lower > 0 else 0
+        high = bounds.upper
+        return low, int(high) if getattr(high, "is_Integer", False) and high < 2**62 else None

@@ -1,0 +1,81 @@
+"""Functions that read and write the state of a module, so that a runtime can offer it by name."""
+
+from __future__ import annotations
+
+from iree.compiler.dialects import func as func_dialect
+from iree.compiler.ir import (
+    FlatSymbolRefAttr,
+    FunctionType,
+    InsertionPoint,
+    Location,
+    Operation,
+    StringAttr,
+    Type,
+    TypeAttr,
+)
+from pelton.runtime.dtypes import BY_TORCH_MLIR, DTYPES, DType
+from pelton.runtime.signature import SIGNATURE_KEY, Parameter, Signature, TensorSpec
+
+from .builder import DTYPE_ATTRIBUTE, ModuleBuilder
+from .importer import set_reflection
+
+GET = "pelton.state.get."
+"""Prefix of the functions that return a piece of state."""
+
+SET = "pelton.state.set."
+"""Prefix of the functions that replace a piece of state."""
+
+
+def state_name(symbol: str) -> str:
+    """Return what users call the state in a global: its `state_dict` key or attribute path.
+
+    Example:
+        >>> state_name("__auto.encoder.count"), state_name("_cache.global"), state_name("_kv.keys")
+        ('encoder.count', 'cache', 'kv.keys')
+    """
+    if symbol.startswith("__auto."):
+        return symbol.removeprefix("__auto.")
+    return symbol.removeprefix("_").removesuffix(".global")
+
+
+def add_state_accessors(builder: ModuleBuilder) -> None:
+    """Add a getter and a setter for each mutable tensor global of the module."""
+    for op in list(builder.body.operations):
+        operation = op.operation
+        if operation.name == "util.global" and "is_mutable" in operation.attributes:
+            type_ = TypeAttr(operation.attributes["type"]).value
+            if str(type_).startswith("tensor<") and "?" not in str(type_):
+                _add_pair(builder, operation, type_)
+
+
+def _add_pair(builder: ModuleBuilder, operation: Operation, type_: Type) -> None:
+    symbol = StringAttr(operation.attributes["sym_name"]).value
+    name = state_name(symbol)
+    if GET + name in builder.symbol_table:
+        name = symbol
+    spec = TensorSpec(_dtype(operation, type_), tuple(type_.shape))  # type: ignore[attr-defined]
+    reference = {"global": FlatSymbolRefAttr.get(symbol, builder.context)}
+    with builder.ip, Location.unknown(builder.context):
+        getter = func_dialect.FuncOp(GET + name, FunctionType.get([], [type_]))
+        with InsertionPoint(getter.add_entry_block()):
+            load = Operation.create("util.global.load", results=[type_], attributes=reference)
+            func_dialect.ReturnOp([load.result])
+        setter = func_dialect.FuncOp(SET + name, FunctionType.get([type_], []))
+        with InsertionPoint(setter.add_entry_block()):
+            Operation.create(
+                "util.global.store", operands=[setter.arguments[0]], attributes=reference
+            )
+            func_dialect.ReturnOp([])
+    gets = Signature(GET + name, result_tree=0, results=(spec,))
+    value = Parameter("value", "POSITIONAL_OR_KEYWORD", 0)
+    sets = Signature(SET + name, (value,), (spec,), mutates=(name,))
+    for function, signature in ((getter, gets), (setter, sets)):
+        builder.symbol_table.insert(function)
+        set_reflection(function.operation, {SIGNATURE_KEY: signature.to_json()})
+
+
+def _dtype(operation: Operation, type_: Type) -> DType:
+    if DTYPE_ATTRIBUTE in operation.attributes:
+        return DTYPES[StringAttr(operation.attributes[DTYPE_ATTRIBUTE]).value]
+    element = str(type_.element_type)  # type: ignore[attr-defined]
+    return BY_TORCH_MLIR.get(f"s{element}") or BY_TORCH_MLIR[element]

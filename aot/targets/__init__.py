@@ -1,0 +1,6 @@
+"""What a module can be compiled for: each target is one class and one line in a table."""
+
+from .base import Artifact, Target
+from .table import TARGETS, find_target
+
+__all__ = ["TARGETS", "Artifact", "Target", "find_target"]

@@ -1,0 +1,220 @@
+"""IREE as a target: processors, CUDA, ROCm, Vulkan, by one `.vmfb`."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.metadata
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from iree.compiler.ir import Operation
+from pelton.runtime.vmfb import VmfbInfo, append_info
+
+from ..errors import ExportError
+from ..mlir_module import parameters_of
+from .base import Artifact, make_options
+from .iree_compiler import (
+    CompilerFailed,
+    compile_error,
+    compile_file,
+    compile_file_isolated,
+    processor_target,
+)
+
+CUDA_ARCHITECTURES = ("sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_120")
+"""The CUDA architectures that IREE 3.13 knows."""
+
+CUDA_SUBSTITUTES = {
+    "sm_90": "sm_89", "sm_90a": "sm_89", "sm_100": "sm_89", "sm_100a": "sm_89", "sm_103": "sm_89",
+    "hopper": "sm_89", "h100": "sm_89", "h200": "sm_89", "h20": "sm_89", "blackwell": "sm_89",
+    "b100": "sm_89", "b200": "sm_89", "l4": "sm_89", "l40": "sm_89", "l40s": "sm_89",
+}  # fmt: skip
+"""Newer architectures, and the newest one known to IREE, whose code the driver recompiles."""
+
+CUDA_PRODUCTS = (
+    "a100", "a10", "ampere", "turing", "volta", "pascal", "ada", "rtx4090", "rtx4080", "rtx4070",
+    "rtx3090", "rtx3080", "rtx2080", "v100", "t4",
+)  # fmt: skip
+"""Names of products and families that IREE knows itself."""
+
+LEVELS = {0: "O0", 1: "O1", 2: "O2", 3: "O3", 4: "O3", 5: "O3"}
+"""IREE's level by `optimization_level`; 4 and 5 also tile data."""
+
+DEFAULT_LEVEL = 3
+
+_COMMON_FLAGS = (
+    "--iree-input-type=auto",
+    "--iree-input-demote-f64-to-f32=false",
+    "--iree-input-demote-i64-to-i32=false",
+)
+
+
+@dataclass(frozen=True)
+class IreeOptions:
+    """Options of a compile with IREE.
+
+    Attributes:
+        optimization_level: 0 to 5; see `LEVELS`. None: `DEFAULT_LEVEL`.
+        target_cpu: For processors: `host`, `generic`, or a name that LLVM knows.
+        target_cpu_features: More features, in LLVM's form `+avx2,-avx512f`.
+        arch: For GPUs: the architecture, such as `sm_80` or `gfx942`.
+        flags: More flags of `iree-compile`.
+        isolate: Compile in a child process, so that a crash of the compiler is an error.
+
+    Raises:
+        ExportError: A value is impossible.
+    """
+
+    optimization_level: int | None = None
+    target_cpu: str = "host"
+    target_cpu_features: str = ""
+    arch: str = ""
+    flags: Sequence[str] = ()
+    isolate: bool = False
+
+    def __post_init__(self) -> None:
+        level = self.optimization_level
+        if level is not None and (type(level) is not int or level not in LEVELS):
+            raise ExportError(f"optimization_level must be 0 to 5, got {level!r}")
+        if isinstance(self.flags, str) or not all(isinstance(flag, str) for flag in self.flags):
+            raise ExportError(f"flags must be a sequence of texts, got {self.flags!r}")
+        object.__setattr__(self, "flags", tuple(self.flags))
+
+    @property
+    def level(self) -> int:
+        """The optimisation level, with the default in place of None."""
+        return DEFAULT_LEVEL if self.optimization_level is None else self.optimization_level
+
+
+@dataclass(frozen=True)
+class IreeTarget:
+    """A backend of IREE under the name that users give.
+
+    Attributes:
+        name: The name.
+        backend: IREE's own name of the backend.
+    """
+
+    name: str
+    backend: str
+
+    def options(self, given: Mapping[str, Any]) -> IreeOptions:
+        """Return the options from keyword arguments.
+
+        Raises:
+            ExportError: An option is unknown or has an impossible value.
+        """
+        options = make_options(IreeOptions, given, self.name)
+        if self.backend == "cuda" and options.arch:
+            cuda_architecture(options.arch)
+        if self.backend == "rocm" and not options.arch:
+            raise ExportError("target 'rocm' needs an architecture, as in 'rocm:gfx942'")
+        return options
+
+    def build(self, module_op: Operation, path: Path, options: IreeOptions) -> Artifact:
+        """Compile a module to a `.vmfb`.
+
+        Raises:
+            CompileError: IREE failed; has the diagnostics and a reproducer.
+        """
+        with tempfile.TemporaryDirectory(prefix="pelton-") as folder:
+            source = Path(folder, "module.mlirbc")
+            with open(source, "wb") as file:
+                module_op.write_bytecode(file)
+            target, flags, notes = self._target(source, options)
+            notes += self._compile(source, path, options, flags)
+        info = VmfbInfo(target, _versions(), parameters_of(module_op), _stated(options, notes))
+        append_info(path, info)
+        return Artifact(path, tuple(notes))
+
+    def _target(
+        self, source: Path, options: IreeOptions
+    ) -> tuple[dict[str, Any], list[str], list[str]]:
+        """Return what the artifact says of its target, the flags for it, and notes."""
+        flags = [f"--iree-hal-target-backends={self.backend}", *_COMMON_FLAGS]
+        if self.backend == "llvm-cpu":
+            flags.append(f"--iree-llvmcpu-target-cpu={options.target_cpu}")
+            if options.target_cpu_features:
+                flags.append(f"--iree-llvmcpu-target-cpu-features={options.target_cpu_features}")
+            try:
+                made_for = processor_target(options.target_cpu, options.target_cpu_features)
+            except CompilerFailed as error:
+                raise compile_error(error.diagnostics, source, flags, "the target") from error
+            return {"backend": self.backend, **made_for}, flags, []
+        if self.backend == "cuda" and options.arch:
+            arch, note = cuda_architecture(options.arch)
+            flags.append(f"--iree-cuda-target={arch}")
+            return {"backend": "cuda", "gpu": arch}, flags, [note] if note else []
+        if self.backend == "rocm":
+            flags.append(f"--iree-rocm-target={options.arch}")
+        if self.backend == "vulkan-spirv" and options.arch:
+            flags.append(f"--iree-vulkan-target={options.arch}")
+        gpu = {"gpu": options.arch} if options.arch else {}
+        return {"backend": self.backend, **gpu}, flags, []
+
+    def _compile(
+        self, source: Path, path: Path, options: IreeOptions, flags: Sequence[str]
+    ) -> list[str]:
+        """Compile; where IREE's optimised pipeline fails on a limit of its own, without it."""
+        run = compile_file_isolated if options.isolate else compile_file
+        level = LEVELS[options.level]
+        optimised = [*flags, f"--iree-opt-level={level}", *_tiling(options), *options.flags]
+        try:
+            run(source, path, optimised)
+            return []
+        except CompilerFailed as error:
+            first = error
+        if options.level > 1:
+            try:
+                run(source, path, [*flags, *options.flags])
+                reason = (
+                    first.diagnostics.strip().splitlines()[0][:200] if first.diagnostics else ""
+                )
+                return [f"compiled without {level}, at which IREE failed: {reason}"]
+            except CompilerFailed:
+                pass  # the first failure is the one that the user asked about
+        name = f"target {self.name!r}"
+        raise compile_error(first.diagnostics, source, optimised, name) from None
+
+
+def cuda_architecture(name: str) -> tuple[str, str]:
+    """Return the architecture to compile for, and a note where it is a substitute.
+
+    Raises:
+        ExportError: IREE does not know it; lists those that it knows.
+
+    Example:
+        >>> cuda_architecture("sm_80")
+        ('sm_80', '')
+        >>> cuda_architecture("h100")[0]
+        'sm_89'
+    """
+    lowered = name.lower()
+    if lowered in CUDA_ARCHITECTURES or lowered in CUDA_PRODUCTS:
+        return lowered, ""
+    substitute = CUDA_SUBSTITUTES.get(lowered)
+    if substitute is not None:
+        return substitute, (
+            f"IREE does not know {name}; the code is for {substitute}, which the driver recompiles"
+        )
+    known = (*CUDA_ARCHITECTURES, *CUDA_SUBSTITUTES, *CUDA_PRODUCTS)
+    close = difflib.get_close_matches(lowered, known, 1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise ExportError(f"unknown CUDA architecture {name!r}; known: {', '.join(known)}{hint}")
+
+
+def _tiling(options: IreeOptions) -> list[str]:
+    return ["--iree-opt-data-tiling"] if options.level >= 4 else []
+
+
+def _versions() -> dict[str, str]:
+    packages = ("pelton", "iree-base-compiler")
+    return {package: importlib.metadata.version(package) for package in packages}
+
+
+def _stated(options: IreeOptions, notes: Sequence[str]) -> dict[str, Any]:
+    stated: dict[str, Any] = {"optimization_level": options.level, "flags": list(options.flags)}
+    return {**stated, "notes": list(notes)} if notes else stated

@@ -1,0 +1,186 @@
+"""Tensors in and out of a HAL device: torch, numpy, and whatever else speaks DLPack.
+
+An argument crosses without a copy where its memory can be used as it lies: contiguous, aligned to
+`ALIGNMENT` bytes and on the device. Otherwise it is copied, so strided, expanded and unaligned
+tensors are right. torch is never imported here: its tensors are known only once a caller has
+imported it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Protocol
+
+import iree.runtime as iree
+import numpy as np
+
+from .dtypes import DType, dtype_of
+from .errors import DeviceError
+
+ALIGNMENT = 64
+"""Bytes to which IREE's host memory must be aligned (its heap allocator refuses anything else)."""
+
+_MEMORY = int(iree.MemoryType.DEVICE_LOCAL | iree.MemoryType.HOST_VISIBLE)
+_USAGE = int(iree.BufferUsage.DEFAULT | iree.BufferUsage.MAPPING)
+
+
+class HalDevice(Protocol):
+    """What this module needs to know of an opened device."""
+
+    @property
+    def hal(self) -> Any:
+        """The HAL device."""
+
+    @property
+    def dlpack(self) -> tuple[int, int]:
+        """DLPack's device type and index."""
+
+
+class Arrays(Protocol):
+    """One array library: how its arrays become buffer views and back."""
+
+    def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> Any:
+        """Return a HAL buffer view of `array`: of its memory, unless it is or must be copied."""
+
+    def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:
+        """Return an array of the memory of a HAL buffer view."""
+
+
+def arrays_for(array: Any) -> Arrays:
+    """Return the array library that `array` belongs to (numpy's for what is no array)."""
+    if isinstance(array, np.ndarray):
+        return NUMPY
+    torch = _torch()
+    if torch is not None and isinstance(array, torch.torch.Tensor):
+        return torch
+    if hasattr(array, "__dlpack__") and not isinstance(array, np.generic):
+        return DLPackArrays(type(array))
+    return NUMPY
+
+
+def default_arrays() -> Arrays:
+    """Return the array library for results of a call without tensor arguments."""
+    return _torch() or NUMPY
+
+
+class NumpyArrays:
+    """numpy arrays, with the element types of `ml_dtypes`."""
+
+    def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> Any:
+        """Return a buffer view; numpy's memory is used when it is aligned."""
+        shape = np.shape(array)
+        if 0 in shape:
+            return _empty_view(device, shape, dtype)
+        array = np.asarray(array, order="C").reshape(shape)
+        raw = array.view(np.dtype(f"u{dtype.itemsize}")) if dtype.itemsize <= 8 else array
+        if not copy and array.ctypes.data % ALIGNMENT == 0 and device.dlpack[0] == 1:
+            buffer = device.hal.allocator.import_host_allocation(raw, _MEMORY, _USAGE)
+            return iree.HalBufferView(buffer, shape, dtype.hal)
+        buffer = device.hal.allocator.allocate_buffer_copy(
+            _MEMORY, _USAGE, device.hal, raw.reshape(-1)
+        )
+        return iree.HalBufferView(buffer, shape, dtype.hal)
+
+    def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:
+        """Return an array over the buffer's mapped memory."""
+        shape = tuple(view.shape)
+        if 0 in shape:
+            return np.empty(shape, dtype.numpy)
+        mapped = view.map()
+        flat = mapped.asarray((view.byte_length,), np.dtype(np.uint8))
+        return flat.view(dtype.numpy).reshape(shape)
+
+
+class TorchArrays:
+    """torch tensors. Made once torch is known to be imported; holds the functions it needs."""
+
+    def __init__(self, torch: Any) -> None:
+        self.torch = torch
+        self._to_dlpack = torch.utils.dlpack.to_dlpack
+        self._from_dlpack = torch.utils.dlpack.from_dlpack
+
+    def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> Any:
+        """Return a buffer view; the tensor's memory is used when it can be used as it lies."""
+        if array.requires_grad:
+            array = array.detach()
+        on_device = array.is_cpu if device.dlpack[0] == 1 else array.is_cuda
+        if not on_device:
+            raise DeviceError(
+                f"a tensor on {array.device} was given to a program on {device}; "
+                f"move it with .to({str(device).partition(':')[0]!r})"
+            )
+        if not array.is_cpu:
+            self.torch.cuda.current_stream(array.device).synchronize()
+        address = array.data_ptr()
+        if not address:
+            return _empty_view(device, tuple(array.shape), dtype)
+        if copy or address % ALIGNMENT or not array.is_contiguous():
+            array = self._aligned_copy(array)
+        if dtype.torch_mlir.startswith("f8"):
+            array = array.view(self.torch.uint8)
+            view = device.hal.from_dlpack_capsule(self._to_dlpack(array))
+            return iree.HalBufferView(view.get_buffer(), tuple(array.shape), dtype.hal)
+        return device.hal.from_dlpack_capsule(self._to_dlpack(array))
+
+    def _aligned_copy(self, array: Any) -> Any:
+        """Return a contiguous copy in memory of its own, which torch aligns."""
+        copied = self.torch.empty(array.shape, dtype=array.dtype, device=array.device)
+        return copied.copy_(array)
+
+    def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:
+        """Return a tensor over the buffer's memory, of the element type of the signature."""
+        wanted = getattr(self.torch, dtype.name)
+        if not view.byte_length:
+            return self.torch.empty(view.shape, dtype=wanted)
+        if dtype.torch_mlir.startswith("f8"):
+            view = iree.HalBufferView(view.get_buffer(), tuple(view.shape), dtype_of("uint8").hal)  # type: ignore[union-attr]
+        tensor = self._from_dlpack(device.hal.create_dlpack_capsule(view, *device.dlpack))
+        # IREE's computed integers are signless: the signature knows the sign.
+        return tensor if tensor.dtype is wanted else tensor.view(wanted)
+
+
+class DLPackArrays:
+    """Arrays of any library with the DLPack protocol, such as CuPy and JAX.
+
+    Args:
+        cls: The library's array type; results are made by its module's `from_dlpack`.
+    """
+
+    def __init__(self, cls: type) -> None:
+        self._module = sys.modules.get(cls.__module__.partition(".")[0])
+
+    def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> Any:
+        """Return a buffer view of the array's memory, or of a copy made through numpy."""
+        if not copy:
+            try:
+                return device.hal.from_dlpack_capsule(array.__dlpack__())
+            except (ValueError, IndexError, TypeError, BufferError):
+                pass  # strided, unaligned or read-only: only a copy can cross
+        return NUMPY.to_view(device, np.from_dlpack(array), dtype, copy=True)
+
+    def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:
+        """Return an array of the library of the first argument, or numpy's if it has no way in."""
+        array = NUMPY.from_view(device, view, dtype)
+        library = getattr(self._module, "numpy", self._module)
+        make = getattr(library, "from_dlpack", None)
+        return make(array) if make else array
+
+
+NUMPY = NumpyArrays()
+_TORCH: list[TorchArrays] = []
+
+
+def _torch() -> TorchArrays | None:
+    if _TORCH:
+        return _TORCH[0]
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "Tensor"):
+        return None
+    _TORCH.append(TorchArrays(torch))
+    return _TORCH[0]
+
+
+def _empty_view(device: HalDevice, shape: tuple[int, ...], dtype: DType) -> Any:
+    """Return a view without elements; a buffer must have memory all the same."""
+    buffer = device.hal.allocator.allocate_buffer(_MEMORY, _USAGE, ALIGNMENT)
+    return iree.HalBufferView(buffer, shape, dtype.hal)

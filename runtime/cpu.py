@@ -1,0 +1,42 @@
+"""The vector and matrix features of this machine's processor, as IREE's runtime sees them."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+import iree.runtime as iree
+
+
+@functools.lru_cache(maxsize=1)
+def processor_features() -> dict[str, bool]:
+    """Return which of the features that IREE's runtime can detect this processor has.
+
+    The names are LLVM's (`avx2`, `dotprod`). Empty where the runtime's detection tool is missing.
+
+    Example:
+        >>> all(isinstance(has, bool) for has in processor_features().values())
+        True
+    """
+    tool = Path(iree.__file__).parent.parent / "_runtime_libs" / "iree-cpuinfo"
+    try:
+        listed = subprocess.run([tool], capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    rows = (line.split() for line in listed.stdout.splitlines())
+    return {row[0]: row[1] == "1" for row in rows if len(row) == 2}
+
+
+def missing_features(needed: Iterable[str]) -> list[str]:
+    """Return those of `needed` that this processor is known to lack.
+
+    Features that the runtime cannot detect are not judged.
+
+    Example:
+        >>> missing_features([])
+        []
+    """
+    here = processor_features()
+    return [name for name in needed if here.get(name) is False]

@@ -1,0 +1,113 @@
+"""The devices that programs run on, opened once per process."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import iree.runtime as iree
+
+from .errors import DeviceError
+
+ALIASES = {"cpu": "local-task", "rocm": "hip"}
+"""Names that users know for IREE's drivers."""
+
+DLPACK_TYPES = {"local-task": 1, "local-sync": 1, "cuda": 2, "vulkan": 7, "hip": 10}
+"""DLPack's device type code by driver (`DLDeviceType` of dlpack.h)."""
+
+_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """A device that can be opened: `uri` is what `runtime.load(device=...)` takes."""
+
+    uri: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Device:
+    """An opened device. Stays open until the process ends, so that results may outlive programs.
+
+    Attributes:
+        uri: Driver and index, such as `local-task` or `cuda:1`.
+        hal: The `iree.runtime.HalDevice`.
+        dlpack: DLPack's device type and index.
+    """
+
+    uri: str
+    hal: Any
+    dlpack: tuple[int, int]
+
+    def __str__(self) -> str:
+        return self.uri
+
+
+def open_device(uri: str) -> Device:
+    """Open a device, or return it when it is open already.
+
+    Args:
+        uri: `cpu`, or a driver of IREE with an optional index: `local-task`, `local-sync`,
+            `cuda:0`, `vulkan`, `hip`.
+
+    Raises:
+        DeviceError: There is no such driver, or no such device; names those that there are.
+
+    Example:
+        >>> str(open_device("cpu"))
+        'local-task'
+    """
+    with _LOCK:
+        return _open(uri)
+
+
+@functools.cache
+def _open(uri: str) -> Device:
+    name, _, index = uri.partition(":")
+    driver_name = ALIASES.get(name, name)
+    known = iree.query_available_drivers()
+    if driver_name not in known:
+        raise DeviceError(
+            f"unknown device {uri!r}; known: cpu, {', '.join(sorted(known))}, "
+            "each with an optional index as in cuda:1"
+        )
+    if index and not index.isdigit():
+        raise DeviceError(f"device {uri!r}: the index after ':' must be a number")
+    try:
+        driver = iree.get_driver(driver_name)
+        available = driver.query_available_devices()
+        if int(index or 0) >= max(len(available), 1):
+            raise DeviceError(f"there is no device {uri!r}: {driver_name} has {len(available)}")
+        hal = (
+            driver.create_device(available[int(index)]) if index else driver.create_default_device()
+        )
+    except (RuntimeError, ValueError) as error:
+        raise DeviceError(f"cannot open device {uri!r}: {_first_sentence(error)}") from error
+    canonical = driver_name + (f":{index}" if index else "")
+    return Device(canonical, hal, (DLPACK_TYPES.get(driver_name, 1), int(index or 0)))
+
+
+def devices() -> list[DeviceInfo]:
+    """Return the devices that this machine offers to the installed runtime.
+
+    Example:
+        >>> "local-task" in [device.uri for device in devices()]
+        True
+    """
+    found = []
+    for driver_name in sorted(iree.query_available_drivers()):
+        try:
+            listed = iree.get_driver(driver_name).query_available_devices()
+        except (RuntimeError, ValueError):
+            continue  # the driver's library or hardware is not there
+        for index, info in enumerate(listed):
+            uri = driver_name if len(listed) == 1 else f"{driver_name}:{index}"
+            found.append(DeviceInfo(uri, str(info.get("name") or driver_name)))
+    return found
+
+
+def _first_sentence(error: Exception) -> str:
+    return str(error).strip().splitlines()[0][:300] if str(error).strip() else repr(error)

@@ -1,0 +1,281 @@
+"""Load compiled artifacts and call them."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, MutableMapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from . import trees
+from .binding import Binder
+from .devices import open_device
+from .errors import ArtifactError, DeviceError, SignatureError
+from .files import FileKind, StrPath, atomic_write, sniff
+from .iree import STATE_GET, STATE_SET, IreeFunction, IreeModule
+from .signature import Leaf, Signature
+from .vmfb import VmfbInfo, read_info
+
+_DRIVER_OF_BACKEND = {
+    "llvm-cpu": "local-task",
+    "vmvx": "local-task",
+    "cuda": "cuda",
+    "rocm": "hip",
+    "vulkan-spirv": "vulkan",
+}
+
+
+def load(
+    path_or_bytes: StrPath | bytes | bytearray | memoryview,
+    *,
+    device: str | None = None,
+    parameters: Any = None,
+) -> Executable:
+    """Load a compiled artifact.
+
+    Args:
+        path_or_bytes: A `.vmfb` file, or its bytes.
+        device: What to run on, such as `cpu`, `local-sync`, `cuda:0`; by default the first device
+            of the kind that the artifact was compiled for.
+        parameters: Where external parameters come from: the path of an archive, a list of paths, a
+            mapping of names to arrays (such as a `state_dict`), or `{scope: any of these}`.
+
+    Returns:
+        The executable, ready to be called.
+
+    Raises:
+        ArtifactError: The file is missing, damaged, or no compiled artifact.
+        DeviceError: There is no such device, or the artifact was made for another one.
+        ParameterError: Parameters are missing, not needed, or of another type or shape.
+
+    Example:
+        >>> load("missing.vmfb")
+        Traceback (most recent call last):
+        ...
+        pelton.runtime.errors.ArtifactError: no such file: missing.vmfb
+    """
+    if not isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
+        return Executable(_load_file(Path(path_or_bytes), device, parameters))
+    handle, name = tempfile.mkstemp(suffix=".vmfb")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(path_or_bytes)
+        # The mapping keeps the data; the name is not needed once the file is mapped.
+        return Executable(_load_file(Path(name), device, parameters))
+    finally:
+        os.unlink(name)
+
+
+def _load_file(path: Path, device: str | None, parameters: Any) -> IreeModule:
+    kind = sniff(path)
+    if kind in (FileKind.MLIR_TEXT, FileKind.MLIR_BYTECODE):
+        raise ArtifactError(f"{path} is {kind.value}, which must be compiled first: pelton compile")
+    if kind is not FileKind.VMFB:
+        raise ArtifactError(f"{path} is no compiled module: its content is {kind.value}")
+    info = read_info(path)
+    backend = str(info.target.get("backend", "llvm-cpu"))
+    driver = device or _DRIVER_OF_BACKEND.get(backend)
+    if driver is None:
+        raise DeviceError(f"{path} was compiled for {backend!r}; name the device to run it on")
+    return IreeModule(path, info, open_device(driver), parameters)
+
+
+class Executable:
+    """A loaded artifact. Its entry points are attributes; with only one, it is callable itself.
+
+    Calls may come from any number of threads. Results belong to the caller and outlive the
+    executable. Functions of a module with state are serialised.
+
+    Example:
+        >>> import pelton.runtime
+        >>> exe = pelton.runtime.load(SAMPLE_VMFB)
+        >>> exe(np.ones(2, np.float32))
+        array([2., 2.], dtype=float32)
+    """
+
+    def __init__(self, module: IreeModule) -> None:
+        self._module = module
+        signatures = module.signatures()
+        state_names = [n.removeprefix(STATE_GET) for n in signatures if n.startswith(STATE_GET)]
+        stateful = bool(state_names) or any(s.mutates for s in signatures.values())
+        made = {
+            name: Function(signature, module.function(signature, stateful))
+            for name, signature in signatures.items()
+        }
+        entry_points = {n: f for n, f in made.items() if not n.startswith((STATE_GET, STATE_SET))}
+        if not entry_points:
+            raise ArtifactError(
+                f"{module.path} has no entry point with a Pelton signature; "
+                "compile it with pelton, or run it with IREE's own tools"
+            )
+        self._functions = MappingProxyType(entry_points)
+        self._state = State(
+            {name: (made[STATE_GET + name], made[STATE_SET + name]) for name in state_names}
+        )
+
+    @property
+    def functions(self) -> Mapping[str, Function]:
+        """The entry points by name."""
+        return self._functions
+
+    @property
+    def info(self) -> VmfbInfo:
+        """What the artifact says of itself: target, versions, parameters."""
+        return self._module.info
+
+    @property
+    def device(self) -> str:
+        """The device that it runs on, such as `local-task`."""
+        return str(self._module.device)
+
+    @property
+    def state(self) -> State:
+        """The state kept between calls, by name; read and written as tensors."""
+        return self._state
+
+    @property
+    def stream(self) -> None:
+        """The CUDA stream that calls run on; None on devices without streams."""
+        return None
+
+    @property
+    def input_infos(self) -> dict[str, Leaf]:
+        """Type, sizes and bounds of each input of the only entry point, by path."""
+        return self._only().input_infos
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return self._only().signature.python()
+
+    def reset_state(self) -> None:
+        """Put the initial state back."""
+        self._module.reset()
+
+    def save(self, path: StrPath) -> None:
+        """Write the artifact to `path`, atomically.
+
+        Raises:
+            ArtifactError: The folder does not exist.
+        """
+        with atomic_write(path) as target:
+            self._module.copy_to(target)
+
+    @staticmethod
+    def load(
+        path: StrPath | bytes, *, device: str | None = None, parameters: Any = None
+    ) -> Executable:
+        """Load an artifact; the same as `pelton.runtime.load`."""
+        return load(path, device=device, parameters=parameters)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the only entry point.
+
+        Raises:
+            SignatureError: The arguments do not fit, or there are several entry points.
+        """
+        return self._only()(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Function:
+        functions = self.__dict__.get("_functions", {})
+        if name in functions:
+            found: Function = functions[name]
+            return found
+        raise AttributeError(f"no entry point {name!r}; there are: {', '.join(functions)}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._functions]
+
+    def __str__(self) -> str:
+        lines = "\n".join(f"  {function.signature}" for function in self._functions.values())
+        return f"Executable on {self.device}:\n{lines}"
+
+    def _only(self) -> Function:
+        if len(self._functions) == 1:
+            return next(iter(self._functions.values()))
+        raise SignatureError(
+            f"there are {len(self._functions)} entry points; call one by name: "
+            f"{', '.join(self._functions)}"
+        )
+
+
+class Function:
+    """One entry point of an executable.
+
+    Args:
+        signature: What it takes and gives.
+        run: Takes the checked input leaves and gives the result's leaves.
+    """
+
+    def __init__(self, signature: Signature, run: IreeFunction) -> None:
+        self.signature = signature
+        self._run = run
+        self._binder = Binder(signature)
+        self._tree = signature.result_tree
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call with tensors (torch, numpy, or any library with DLPack) and Python numbers.
+
+        Returns:
+            Results of the structure at export, as arrays of the first tensor argument's library.
+
+        Raises:
+            SignatureError: Names the argument that does not fit, what was expected and given.
+        """
+        leaves = self._binder.leaves(args, kwargs)
+        if not self._binder.fits(leaves):
+            self._binder.explain(leaves)
+        results = self._run(leaves)
+        return results[0] if self._tree == 0 else trees.unflatten(self._tree, results)
+
+    @property
+    def name(self) -> str:
+        """The name of the entry point."""
+        return self.signature.name
+
+    @property
+    def input_infos(self) -> dict[str, Leaf]:
+        """Type, sizes and bounds of each input, by path."""
+        return dict(self.signature.named_inputs())
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return self.signature.python()
+
+    def __str__(self) -> str:
+        return str(self.signature)
+
+
+class State(MutableMapping[str, Any]):
+    """The state of an executable by name; values are copies, so writing needs an assignment.
+
+    Args:
+        accessors: The function that reads and the one that writes, by name.
+    """
+
+    def __init__(self, accessors: dict[str, tuple[Function, Function]]) -> None:
+        self._accessors = accessors
+
+    def _find(self, name: str) -> tuple[Function, Function]:
+        try:
+            return self._accessors[name]
+        except KeyError:
+            known = ", ".join(self._accessors) or "none"
+            raise KeyError(f"no state {name!r}; there is: {known}") from None
+
+    def __getitem__(self, name: str) -> Any:
+        return self._find(name)[0]()
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._find(name)[1](value)
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("state cannot be removed; reset_state() puts the initial values back")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._accessors)
+
+    def __len__(self) -> int:
+        return len(self._accessors)

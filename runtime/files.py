@@ -1,0 +1,150 @@
+"""Files on disk: writes that leave the old or the new file, reads that know what they open."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from .errors import ArtifactError
+
+StrPath = str | os.PathLike[str]
+"""The path of a file, as text or as a path object."""
+
+
+@contextlib.contextmanager
+def atomic_path(path: StrPath) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; on success it replaces `path`, else it is removed.
+
+    The data is flushed to the disk before the rename, so that a crash leaves either the old file
+    or the whole new one. For writers that want a name; `atomic_write` gives an open file.
+
+    Raises:
+        ArtifactError: The folder does not exist, or `path` is a folder.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> with atomic_path(folder / "a.txt") as temporary:
+        ...     _ = temporary.write_text("whole")
+        >>> [p.name for p in folder.iterdir()]
+        ['a.txt']
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise ArtifactError(f"cannot write {target}: it is a folder; give the name of a file")
+    if not target.parent.is_dir():
+        raise ArtifactError(f"cannot write {target}: folder {target.parent} does not exist")
+    handle, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+        _sync_folder(target.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def atomic_write(path: StrPath) -> Iterator[BinaryIO]:
+    """Open `path` for writing bytes; the file appears under its name only when all is written.
+
+    Raises:
+        ArtifactError: The folder does not exist, or `path` is a folder.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.bin"
+        >>> with atomic_write(path) as file:
+        ...     _ = file.write(b"whole")
+        >>> path.read_bytes()
+        b'whole'
+    """
+    with atomic_path(path) as temporary, open(temporary, "wb") as file:
+        yield file
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class FileKind(enum.Enum):
+    """What a file holds, told by its first bytes (by its name only for formats without a magic)."""
+
+    MLIR_TEXT = "MLIR text"
+    MLIR_BYTECODE = "MLIR bytecode"
+    VMFB = "IREE module (.vmfb)"
+    TRTM = "TensorRT package (.trtm)"
+    IRPA = "IREE parameter archive (.irpa)"
+    SAFETENSORS = "safetensors archive"
+    GGUF = "GGUF archive"
+    UNKNOWN = "unknown"
+
+
+def sniff(path: StrPath) -> FileKind:
+    """Tell what kind of file `path` is.
+
+    Raises:
+        ArtifactError: There is no such file, it is a folder, it is empty, or it cannot be read.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "m.mlir"
+        >>> _ = path.write_text("module {}")
+        >>> sniff(path)
+        <FileKind.MLIR_TEXT: 'MLIR text'>
+    """
+    path = Path(path)
+    if not path.exists():
+        raise ArtifactError(f"no such file: {path}")
+    if path.is_dir():
+        raise ArtifactError(f"{path} is a folder; give the path of a file")
+    try:
+        with open(path, "rb") as file:
+            head = file.read(4096)
+    except OSError as error:
+        raise ArtifactError(f"cannot read {path}: {error.strerror}") from error
+    if not head:
+        raise ArtifactError(f"{path} is empty")
+    return _kind_of(head, path)
+
+
+def _kind_of(head: bytes, path: Path) -> FileKind:
+    if head.startswith(b"ML\xefR"):
+        return FileKind.MLIR_BYTECODE
+    if head.startswith(b"IRPA"):
+        return FileKind.IRPA
+    if head.startswith(b"GGUF"):
+        return FileKind.GGUF
+    if head.startswith(b"PK\x03\x04"):
+        # A .vmfb is a ZIP whose first member is the VM module; a .trtm starts with its manifest.
+        return FileKind.TRTM if b"manifest.json" in head[:64] else FileKind.VMFB
+    if len(head) >= 8 and head[4:8] == b"IREE":
+        return FileKind.VMFB
+    if len(head) > 8 and head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 1 << 32:
+        return FileKind.SAFETENSORS
+    if path.suffix == ".mlir" or head.lstrip().startswith(
+        (b"module", b"#", b"//", b"builtin.module")
+    ):
+        return FileKind.MLIR_TEXT
+    return FileKind.UNKNOWN

@@ -1,0 +1,212 @@
+"""IREE modules: load a `.vmfb` into a context, and call its functions with checked leaves."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import iree.runtime as iree
+
+from . import archive, arrays, vmfb
+from .binding import Binder
+from .devices import Device
+from .errors import ArtifactError, DeviceError, ParameterError, PeltonError, SignatureError
+from .signature import SIGNATURE_KEY, ScalarSpec, Signature, TensorSpec
+
+STATE_GET = "pelton.state.get."
+"""Prefix of the functions that return a piece of state."""
+
+STATE_SET = "pelton.state.set."
+"""Prefix of the functions that replace a piece of state."""
+
+
+@functools.lru_cache(maxsize=1)
+def _instance() -> Any:
+    return iree.VmInstance()
+
+
+class IreeModule:
+    """A loaded `.vmfb`: one VM context, its functions, and its state.
+
+    Args:
+        path: The file; it stays mapped while the module lives.
+        info: What the file says of itself.
+        device: The opened device.
+        parameters: Where the external parameters come from, as for `runtime.load`.
+
+    Raises:
+        ArtifactError: The file is damaged or of a version that this runtime cannot read.
+        DeviceError: The file was made for another processor or device.
+        ParameterError: External parameters are missing or do not fit.
+    """
+
+    def __init__(
+        self, path: Path, info: vmfb.VmfbInfo, device: Device, parameters: Any = None
+    ) -> None:
+        vmfb.check_processor(info, str(path))
+        self.path = path
+        self.info = info
+        self.device = device
+        self._file = open(path, "rb")
+        self._modules = [iree.create_hal_module(_instance(), device.hal)]
+        self._keep_alive = self._provide_parameters(parameters)
+        self.vm_module = self._open_bytecode()
+        self._modules.append(self.vm_module)
+        self._context = self._new_context()
+        self.lock = threading.RLock()
+        """Held for calls of functions that touch state, so that concurrent calls are serialised."""
+
+    def _provide_parameters(self, parameters: Any) -> Any:
+        needed = self.info.parameters
+        given = archive.load_parameters(parameters, tuple(needed) or ("model",))
+        if self.info.versions:  # else another tool made the module, and what it needs is not known
+            archive.check_parameters(needed, given)
+        providers = [source.provider(scope, needed.get(scope)) for scope, source in given.items()]
+        if providers:
+            self._modules.append(iree.create_io_parameters_module(_instance(), *providers))
+        return given
+
+    def _open_bytecode(self) -> Any:
+        try:
+            return iree.VmModule.mmap(_instance(), str(self.path))
+        except (ValueError, RuntimeError) as error:
+            raise ArtifactError(
+                f"{self.path} is no module that IREE {iree.version.VERSION} can read "
+                f"(made by {_versions(self.info.versions)}): {_reason(error)}"
+            ) from error
+
+    def _new_context(self) -> Any:
+        try:
+            return iree.VmContext(_instance(), self._modules)
+        except (ValueError, RuntimeError, IndexError, KeyError) as error:
+            text = _reason(error)
+            if "io_parameters" in text or "parameter" in text:
+                raise ParameterError(f"{self.path} needs external parameters: {text}") from error
+            target = vmfb.describe_target(self.info.target)
+            raise DeviceError(
+                f"{self.path}, compiled for {target}, cannot run on {self.device}: {text}"
+            ) from error
+
+    def signatures(self) -> dict[str, Signature]:
+        """Return the signature of each entry point and state accessor, by name.
+
+        Raises:
+            ArtifactError: A signature in the file is damaged.
+        """
+        found = {}
+        for name in self.vm_module.function_names:
+            if name.endswith("$async") or name == "__init":
+                continue
+            reflection = self.vm_module.lookup_function(name).reflection
+            text = reflection.get(SIGNATURE_KEY)
+            if text is not None:
+                found[name] = Signature.from_json(text)
+        return found
+
+    def copy_to(self, target: BinaryIO) -> None:
+        """Write the bytes of the file that was loaded, even where its name is gone by now."""
+        with self.lock:
+            self._file.seek(0)
+            shutil.copyfileobj(self._file, target)
+
+    def reset(self) -> None:
+        """Put the initial state back."""
+        with self.lock:
+            self._context = self._new_context()
+
+    def function(self, signature: Signature, stateful: bool) -> IreeFunction:
+        """Return the function with `signature`."""
+        return IreeFunction(self, signature, stateful)
+
+    def invoke(self, function: Any, arguments: Any, results: Any) -> None:
+        """Run a function in the current context."""
+        self._context.invoke(function, arguments, results)
+
+
+class IreeFunction:
+    """One function of a module: leaves in, leaves out.
+
+    Args:
+        module: The module that it belongs to.
+        signature: What it takes and gives.
+        stateful: Whether the module has state, so that calls are serialised.
+    """
+
+    def __init__(self, module: IreeModule, signature: Signature, stateful: bool) -> None:
+        self._module = module
+        self._function = module.vm_module.lookup_function(signature.name)
+        self._name = signature.name
+        inputs = Binder(signature).runtime_inputs
+        self._inputs = tuple(signature.inputs[index] for index in inputs)
+        self._results = signature.results
+        self._stateful = stateful
+        # IREE returns from a call once its results are there; work on state may go on reading
+        # the arguments. So a function that writes state reads copies that nobody else has.
+        self._copy = bool(signature.mutates)
+
+    def __call__(self, leaves: Sequence[Any]) -> list[Any]:
+        """Call with checked input leaves; return one value for each leaf of the result."""
+        device = self._module.device
+        arguments = iree.VmVariantList(len(leaves))
+        library: arrays.Arrays | None = None
+        for spec, leaf in zip(self._inputs, leaves, strict=True):
+            if isinstance(spec, TensorSpec):
+                own = arrays.arrays_for(leaf)
+                library = library or own
+                arguments.push_ref(own.to_view(device, leaf, spec.dtype, self._copy))
+            elif isinstance(spec, ScalarSpec) and spec.kind == "float":
+                arguments.push_float(float(leaf))
+            else:
+                arguments.push_int(int(leaf))
+        results = iree.VmVariantList(len(self._results))
+        self._invoke(arguments, results)
+        return self._convert(results, library or arrays.default_arrays())
+
+    def _invoke(self, arguments: Any, results: Any) -> None:
+        try:
+            if self._stateful:
+                with self._module.lock:
+                    self._module.invoke(self._function, arguments, results)
+            else:
+                self._module.invoke(self._function, arguments, results)
+        except (RuntimeError, ValueError, IndexError, NotImplementedError) as error:
+            raise _runtime_error(self._name, error) from error
+
+    def _convert(self, results: Any, library: arrays.Arrays) -> list[Any]:
+        device = self._module.device
+        values: list[Any] = []
+        position = 0
+        for spec in self._results:
+            if isinstance(spec, TensorSpec):
+                view = results.get_as_object(position, iree.HalBufferView)
+                values.append(library.from_view(device, view, spec.dtype))
+            elif isinstance(spec, ScalarSpec):
+                value = results.get_variant(position)
+                values.append(bool(value) if spec.kind == "bool" else value)
+            else:
+                values.append(spec.value)
+                continue  # a constant is in the signature, not among the results
+            position += 1
+        return values
+
+
+def _runtime_error(name: str, error: Exception) -> PeltonError:
+    text = _reason(error)
+    if "INVALID_ARGUMENT" in text and "tensor" in text:
+        return SignatureError(f"{name}(): the runtime refused an argument: {text}")
+    return PeltonError(f"{name}() failed at run time: {text}")
+
+
+def _reason(error: Exception) -> str:
+    """Return what IREE said, without its own source positions and stack."""
+    text = " ".join(str(error).split())
+    _, marker, after = text.partition("; ")
+    return (after if marker else text)[:400] or repr(error)
+
+
+def _versions(versions: dict[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items()) or "another tool"

@@ -1,0 +1,263 @@
+"""What a function takes and gives: parameters, element types, sizes, bounds, containers.
+
+A `Signature` travels as JSON in the `iree.reflection` attribute of each entry point (key
+`SIGNATURE_KEY`), so that an artifact describes itself. Reading one never runs code of the file.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import sizes, trees
+from .dtypes import DTYPES, DType
+from .errors import ArtifactError
+from .sizes import Dim, Size
+from .trees import Tree
+
+FORMAT = 1
+"""Version of the JSON form. 1: the first."""
+
+SIGNATURE_KEY = "pelton.signature"
+"""Key of the JSON text in an entry point's reflection attribute."""
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """A tensor: its element type, and for each dimension a number, a name or an expression."""
+
+    dtype: DType
+    shape: tuple[Size, ...]
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(sizes.render(size) for size in self.shape)}]"
+
+    @property
+    def static_shape(self) -> tuple[int, ...] | None:
+        """The shape where all sizes are numbers, else None."""
+        return self.shape if all(isinstance(size, int) for size in self.shape) else None
+
+
+@dataclass(frozen=True)
+class ScalarSpec:
+    """A Python number: `kind` is `int`, `float` or `bool`; `size` names an integer's dimension."""
+
+    kind: str
+    size: Size | None = None
+
+    def __str__(self) -> str:
+        return self.kind if self.size is None else f"{self.kind} {sizes.render(self.size)}"
+
+
+@dataclass(frozen=True)
+class ConstantSpec:
+    """A value fixed at export: None, a bool, a number or text."""
+
+    value: bool | int | float | str | None
+
+    def __str__(self) -> str:
+        return repr(self.value)
+
+
+Leaf = TensorSpec | ScalarSpec | ConstantSpec
+"""One leaf of the arguments or results."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of an entry point.
+
+    Attributes:
+        name: As in the Python function.
+        kind: Name of a kind of `inspect.Parameter`, such as `KEYWORD_ONLY`.
+        tree: Its structure; the leaves are indices into `Signature.inputs`.
+    """
+
+    name: str
+    kind: str
+    tree: Tree
+
+
+@dataclass(frozen=True)
+class Signature:
+    """All that a caller needs to know of an entry point.
+
+    Attributes:
+        name: The function's name in the module.
+        parameters: In the order of the Python function.
+        inputs: The leaves of all parameters.
+        result_tree: Structure of the result; leaves are indices into `results`.
+        results: The leaves of the result.
+        dims: The dynamic dimensions that sizes refer to.
+        mutates: Names of the state that a call changes.
+        location: The user's `file:line`, or empty.
+        producer: Versions of what made it, by package name.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...] = ()
+    inputs: tuple[Leaf, ...] = ()
+    result_tree: Tree = None
+    results: tuple[Leaf, ...] = ()
+    dims: tuple[Dim, ...] = ()
+    mutates: tuple[str, ...] = ()
+    location: str = ""
+    producer: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        inputs = ", ".join(f"{path}: {leaf}" for path, leaf in self.named_inputs())
+        results = ", ".join(str(leaf) for leaf in self.results)
+        where = f" where {', '.join(map(str, self.dims))}" if self.dims else ""
+        return f"{self.name}({inputs}) -> ({results}){where}"
+
+    def named_inputs(self) -> Iterator[tuple[str, Leaf]]:
+        """Yield the path and leaf of each input, in order.
+
+        Example:
+            >>> spec = TensorSpec(DTYPES["float32"], ("batch", 4))
+            >>> s = Signature("main", (Parameter("x", "POSITIONAL_OR_KEYWORD", 0),), (spec,))
+            >>> [(path, str(leaf)) for path, leaf in s.named_inputs()]
+            [('x', 'float32[batch, 4]')]
+        """
+        paths = self.input_paths()
+        for index, leaf in enumerate(self.inputs):
+            yield paths[index], leaf
+
+    def input_paths(self) -> tuple[str, ...]:
+        """Return the path of each input leaf, such as `cache['keys'][0]`."""
+        paths: dict[int, str] = {}
+        for parameter in self.parameters:
+            paths.update(trees.leaf_paths(parameter.tree, parameter.name))
+        return tuple(paths.get(index, f"#{index}") for index in range(len(self.inputs)))
+
+    def python(self) -> inspect.Signature:
+        """Return the signature for `inspect.signature`.
+
+        Constants are defaults; one that stands before a required parameter is keyword-only, so
+        that the required ones can be passed by position.
+
+        Example:
+            >>> s = Signature("main", (Parameter("n", "KEYWORD_ONLY", 0),), (ConstantSpec(3),))
+            >>> str(s.python())
+            '(*, n=3)'
+        """
+        variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        made: list[inspect.Parameter] = []
+        required_follows = False
+        for parameter in reversed(self.parameters):
+            kind = getattr(inspect.Parameter, parameter.kind)
+            default = inspect.Parameter.empty if kind in variadic else self._default(parameter)
+            if kind not in (*variadic, inspect.Parameter.KEYWORD_ONLY):
+                if default is inspect.Parameter.empty:
+                    required_follows = True
+                elif required_follows:
+                    kind = inspect.Parameter.KEYWORD_ONLY
+            made.append(inspect.Parameter(parameter.name, kind, default=default))
+        return inspect.Signature(sorted(reversed(made), key=lambda parameter: parameter.kind))
+
+    def _default(self, parameter: Parameter) -> Any:
+        indices = trees.leaf_paths(parameter.tree, "")
+        leaves = [self.inputs[index] for index in indices]
+        if not all(isinstance(leaf, ConstantSpec) for leaf in leaves):
+            return inspect.Parameter.empty
+        values = {i: getattr(self.inputs[i], "value", None) for i in indices}
+        return trees.unflatten(parameter.tree, values)  # type: ignore[arg-type]
+
+    def to_json(self) -> str:
+        """Return the JSON text that `from_json` reads.
+
+        Example:
+            >>> Signature.from_json(Signature("main").to_json()) == Signature("main")
+            True
+        """
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "name": self.name,
+                "parameters": [[p.name, p.kind, p.tree] for p in self.parameters],
+                "inputs": [_leaf_to_json(leaf) for leaf in self.inputs],
+                "result_tree": self.result_tree,
+                "results": [_leaf_to_json(leaf) for leaf in self.results],
+                "dims": [[d.name, d.min, d.max, d.opt, d.symbol] for d in self.dims],
+                "mutates": list(self.mutates),
+                "location": self.location,
+                "producer": self.producer,
+            },
+            separators=(",", ":"),
+        )
+
+    @staticmethod
+    def from_json(text: str) -> Signature:
+        """Read a signature.
+
+        Raises:
+            ArtifactError: The text is not a signature, or is of a newer format.
+        """
+        try:
+            data = json.loads(text)
+            found = data["format"]
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise ArtifactError(f"not a signature: {error}") from error
+        if found != FORMAT:
+            raise ArtifactError(
+                f"signature of format {found!r}, this version of Pelton reads format {FORMAT}; "
+                "load the artifact with the version that made it, or compile it again"
+            )
+        try:
+            return Signature(
+                name=_text(data["name"]),
+                parameters=tuple(
+                    Parameter(_text(n), _kind(k), t) for n, k, t in data["parameters"]
+                ),
+                inputs=tuple(_leaf_from_json(leaf) for leaf in data["inputs"]),
+                result_tree=data["result_tree"],
+                results=tuple(_leaf_from_json(leaf) for leaf in data["results"]),
+                dims=tuple(Dim(*dim) for dim in data["dims"]),
+                mutates=tuple(data["mutates"]),
+                location=_text(data["location"]),
+                producer=dict(data["producer"]),
+            )
+        except (ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
+            raise ArtifactError(f"not a signature: {error}") from error
+
+
+def _leaf_to_json(leaf: Leaf) -> list[Any]:
+    if isinstance(leaf, TensorSpec):
+        return ["tensor", leaf.dtype.name, list(leaf.shape)]
+    if isinstance(leaf, ScalarSpec):
+        return [leaf.kind, leaf.size]
+    return ["constant", leaf.value]
+
+
+def _leaf_from_json(data: list[Any]) -> Leaf:
+    kind, *rest = data
+    if kind == "tensor":
+        return TensorSpec(DTYPES[rest[0]], tuple(_size(size) for size in rest[1]))
+    if kind == "constant":
+        return ConstantSpec(rest[0])
+    if kind in ("int", "float", "bool"):
+        return ScalarSpec(kind, None if rest[0] is None else _size(rest[0]))
+    raise ValueError(f"unknown kind of leaf {kind!r}")
+
+
+def _size(data: Any) -> Size:
+    if isinstance(data, (int, str)) and not isinstance(data, bool):
+        return data
+    if isinstance(data, list) and len(data) == 3 and data[0] in sizes.OPERATORS:
+        return [data[0], _size(data[1]), _size(data[2])]
+    raise ValueError(f"unknown size {data!r}")
+
+
+def _text(data: Any) -> str:
+    if not isinstance(data, str):
+        raise TypeError(f"expected text, got {data!r}")
+    return data
+
+
+def _kind(data: Any) -> str:
+    if data not in inspect._ParameterKind.__members__:
+        raise ValueError(f"unknown kind of parameter {data!r}")
+    return str(data)

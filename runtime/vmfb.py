@@ -1,0 +1,188 @@
+"""The `.vmfb` file: IREE's VM module in a ZIP, with one more member that says what made it.
+
+IREE writes a ZIP whose only member is the VM bytecode. Pelton appends `pelton.json`: versions, the
+target and the processor features it was made for, and the table of external parameters. Plain IREE
+tools ignore the member, so the file stays theirs as well.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import platform
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .cpu import missing_features
+from .dtypes import DTYPES, DType
+from .errors import ArtifactError, DeviceError
+from .files import StrPath
+
+MEMBER = "pelton.json"
+"""Name of the member that Pelton adds."""
+
+FORMAT = 1
+"""Version of that member. 1: the first."""
+
+_MAX_INFO_BYTES = 64 << 20
+
+ParameterTable = dict[str, dict[str, tuple[DType, tuple[int, ...]]]]
+"""Element type and shape of each external parameter, by scope and name."""
+
+
+@dataclass(frozen=True)
+class VmfbInfo:
+    """What a `.vmfb` says of itself.
+
+    Attributes:
+        target: `backend`, and for processors `arch`, `cpu` and `features`.
+        versions: Of the packages that made it.
+        parameters: The external parameters that it needs.
+        options: The options that it was compiled with.
+    """
+
+    target: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    parameters: ParameterTable = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Return the text of the member."""
+        parameters = {
+            scope: {name: [dtype.name, list(shape)] for name, (dtype, shape) in table.items()}
+            for scope, table in self.parameters.items()
+        }
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "target": self.target,
+                "versions": self.versions,
+                "parameters": parameters,
+                "options": self.options,
+            },
+            indent=1,
+            sort_keys=True,
+        )
+
+    @staticmethod
+    def from_json(text: bytes) -> VmfbInfo:
+        """Read the member.
+
+        Raises:
+            ArtifactError: It is not what `to_json` writes, or of another format version.
+        """
+        try:
+            data = json.loads(text)
+            if data["format"] != FORMAT:
+                raise ArtifactError(
+                    f"format {data['format']!r} of {MEMBER}, this version of Pelton reads "
+                    f"format {FORMAT}; compile the module again"
+                )
+            parameters = {
+                str(scope): {
+                    str(name): (DTYPES[dtype], tuple(int(size) for size in shape))
+                    for name, (dtype, shape) in table.items()
+                }
+                for scope, table in data["parameters"].items()
+            }
+            return VmfbInfo(
+                dict(data["target"]), dict(data["versions"]), parameters, dict(data["options"])
+            )
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            if isinstance(error, ArtifactError):
+                raise
+            raise ArtifactError(f"{MEMBER} is damaged: {error!r}") from error
+
+
+def append_info(path: StrPath, info: VmfbInfo) -> None:
+    """Append `info` to a `.vmfb` that IREE has just written."""
+    member = zipfile.ZipInfo(MEMBER)  # a fixed date: the same input gives the same bytes
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(member, info.to_json())
+
+
+def read_info(path: StrPath) -> VmfbInfo:
+    """Check a `.vmfb` as a file (structure, checksums) and return what it says of itself.
+
+    A module that plain `iree-compile` made has no Pelton member and gives an empty `VmfbInfo`.
+
+    Raises:
+        ArtifactError: Truncated, damaged, or of another format version.
+    """
+    path = Path(path)
+    with open(path, "rb") as file:
+        if file.read(2) != b"PK":
+            return VmfbInfo()  # a bare flatbuffer: IREE's own verifier is the check
+    try:
+        with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
+            members = {member.filename: member for member in archive.infolist()}
+            if "module.fb" not in members or len(archive.infolist()) != len(members):
+                raise ArtifactError(f"{path} is no IREE module: it holds {sorted(members)}")
+            _check_checksums(file, list(members.values()), path)
+            if MEMBER not in members:
+                return VmfbInfo()
+            if members[MEMBER].file_size > _MAX_INFO_BYTES:
+                raise ArtifactError(f"{path} is damaged: {MEMBER} is implausibly large")
+            return VmfbInfo.from_json(archive.read(MEMBER))
+    except (zipfile.BadZipFile, EOFError, OSError, zlib.error, NotImplementedError) as error:
+        raise ArtifactError(f"{path} is truncated or damaged: {error}") from error
+    except ArtifactError as error:
+        if str(path) in str(error):
+            raise
+        raise ArtifactError(f"{path}: {error}") from error
+
+
+def _check_checksums(file: Any, members: list[zipfile.ZipInfo], path: Path) -> None:
+    """Compare the checksum of each member; they lie uncompressed and are not copied for it."""
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
+        for member in members:
+            lengths = view[member.header_offset + 26 : member.header_offset + 30]
+            if len(lengths) < 4 or member.compress_type != zipfile.ZIP_STORED:
+                raise ArtifactError(f"{path} is damaged: {member.filename} is not stored as it is")
+            start = member.header_offset + 30
+            start += int.from_bytes(lengths[:2], "little") + int.from_bytes(lengths[2:], "little")
+            lengths.release()
+            if start + member.file_size > len(mapped):
+                raise ArtifactError(f"{path} is truncated: {member.filename} ends behind its end")
+            with view[start : start + member.file_size] as data:
+                found = zlib.crc32(data)
+            if found != member.CRC:
+                raise ArtifactError(
+                    f"{path} is damaged: the checksum of {member.filename} is {found:#010x}, "
+                    f"expected {member.CRC:#010x}"
+                )
+
+
+def check_processor(info: VmfbInfo, path: str) -> None:
+    """Refuse a module that was made for a processor that this machine has not.
+
+    Raises:
+        DeviceError: Another architecture, or features that this processor lacks.
+    """
+    arch = info.target.get("arch")
+    if arch is None:
+        return
+    if arch != platform.machine():
+        raise DeviceError(f"{path} was compiled for {arch}, this machine is {platform.machine()}")
+    missing = missing_features(info.target.get("features", ()))
+    if missing:
+        raise DeviceError(
+            f"{path} was compiled for processor {info.target.get('cpu')!r} with features that this "
+            f"one lacks: {', '.join(missing)}; compile with target_cpu='generic' or on this machine"
+        )
+
+
+def describe_target(target: Mapping[str, Any]) -> str:
+    """Return a target as text.
+
+    Example:
+        >>> describe_target({"backend": "llvm-cpu", "arch": "x86_64", "cpu": "znver4"})
+        'llvm-cpu (x86_64, znver4)'
+    """
+    details = [str(target[key]) for key in ("arch", "cpu", "gpu") if target.get(key)]
+    backend = str(target.get("backend", "unknown"))
+    return f"{backend} ({', '.join(details)})" if details else backend
