@@ -1,4 +1,4 @@
-"""The arguments of an export: which become inputs, which are constants, and what shapes they have."""
+"""The arguments of an export: which are inputs, which constants, and which sizes are dynamic."""
 
 from __future__ import annotations
 
@@ -42,6 +42,17 @@ class InputLeaf:
         if isinstance(self.example, int):
             return self.axes[-1].torch
         return {axis: spec.torch for axis, spec in self.axes.items()} or None
+
+    def larger_example(self) -> torch.Tensor | int:
+        """Return an example whose dynamic sizes are larger than 1, as far as bounds allow."""
+        if isinstance(self.example, int):
+            return self.example
+        shape = list(self.example.shape)
+        for axis, spec in self.axes.items():
+            shape[axis] = spec.example(3)
+        if shape == list(self.example.shape):
+            return self.example
+        return torch.zeros(shape, dtype=self.example.dtype, device=self.example.device)
 
 
 @dataclass

@@ -25,7 +25,7 @@ from torch.export import ExportedProgram
 from torch.fx.proxy import TracerBase
 
 from .arguments import Arguments, take_apart
-from .diagnosis import explain_failure
+from .diagnosis import explain_failure, is_size_constraint
 from .errors import ExportError, PeltonError, UnsupportedOpError, is_user_file, user_location_of
 
 TRACING_LOCK = threading.RLock()
@@ -149,18 +149,20 @@ def _location_of(function: Any) -> str:
 
 
 @contextlib.contextmanager
-def tracing_settings() -> Iterator[None]:
+def tracing_settings(oblivious: bool = True) -> Iterator[None]:
     """Settings of torch for a trace of ours.
 
-    Example sizes 0, 1 and range ends are no reason to fix a size; operators remember the lines of
-    the program, in whatever function they are (torch keeps those of `forward` methods only); and
-    torch's own notices about its internals stay silent.
+    Operators remember the lines of the program, in whatever function they are (torch keeps those
+    of `forward` methods only), and torch's own notices about its internals stay silent.
+
+    Args:
+        oblivious: Whether example sizes 0, 1 and range ends are no reason to fix a size.
     """
     logger = logging.getLogger("torch")
     level = logger.level
     config: Any = torch.fx.experimental._config
     with (
-        config.patch(backed_size_oblivious=True),
+        config.patch(backed_size_oblivious=oblivious),
         mock.patch.object(TracerBase, "_filter_traceback_frames", _keep_user_frames),
         warnings.catch_warnings(),
     ):
@@ -184,16 +186,29 @@ def _keep_user_frames(tracer: TracerBase, frames: traceback.StackSummary) -> tra
 
 
 def _trace(flat: _Flat, arguments: Arguments, strict: bool) -> ExportedProgram:
-    examples = tuple(leaf.example for leaf in arguments.inputs)
-    shapes = tuple(leaf.torch_spec for leaf in arguments.inputs)
+    examples = [leaf.example for leaf in arguments.inputs]
     try:
-        with tracing_settings():
-            return torch.export.export(flat, examples, dynamic_shapes=(shapes,), strict=strict)
+        return _export(flat, arguments, examples, strict, oblivious=True)
     except PeltonError:
         raise
     except Exception as error:
-        explain_failure(error, flat, arguments)
+        if is_size_constraint(error):
+            # Layouts of size 1 differ from all others, for which torch may add a constraint that
+            # changes no value. With larger examples it takes sizes as larger than 1 throughout.
+            try:
+                larger = [leaf.larger_example() for leaf in arguments.inputs]
+                return _export(flat, arguments, larger, strict, oblivious=False)
+            except Exception:
+                explain_failure(error, flat, arguments)
         raise _trace_error(error) from error
+
+
+def _export(
+    flat: _Flat, arguments: Arguments, examples: Sequence[Any], strict: bool, oblivious: bool
+) -> ExportedProgram:
+    shapes = tuple(leaf.torch_spec for leaf in arguments.inputs)
+    with tracing_settings(oblivious):
+        return torch.export.export(flat, tuple(examples), dynamic_shapes=(shapes,), strict=strict)
 
 
 def _trace_error(error: Exception) -> ExportError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -20,8 +20,13 @@ from .errors import DynamicShapeError, SourceLocation, is_user_file, user_locati
 _SIZE = re.compile(r"L\['leaves'\]\[(\d+)\]\.size\(\)\[(\d+)\]|L\['leaves'\]\[(\d+)\]")
 
 
-def explain_failure(error: Exception, flat: torch.nn.Module, arguments: Arguments) -> None:
-    """Raise a DynamicShapeError if `error` is torch.export's report of a size constraint.
+def is_size_constraint(error: Exception) -> bool:
+    """Tell whether an error of torch.export is its report of a violated size constraint."""
+    return "Constraints violated" in str(error)
+
+
+def explain_failure(error: Exception, flat: torch.nn.Module, arguments: Arguments) -> NoReturn:
+    """Raise the DynamicShapeError for torch.export's report of a size constraint.
 
     Args:
         error: What torch.export raised.
@@ -32,8 +37,6 @@ def explain_failure(error: Exception, flat: torch.nn.Module, arguments: Argument
         DynamicShapeError: Names argument, dimension, what the program needs, and the line.
     """
     text = str(error)
-    if "Constraints violated" not in text:
-        return
     reasons = re.findall(r"^  - (.*(?:\n(?!  - |\S|$).*)*)", text, re.MULTILINE)
     fixes = re.search(r"Suggested fixes:\n((?:  .*\n?)+)", text)
     subjects = _subjects(text, arguments)

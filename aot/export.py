@@ -16,13 +16,14 @@ from pelton.runtime.signature import SIGNATURE_KEY, Signature
 from torch.export import ExportedProgram
 
 from .builder import ExternalParameter, GlobalAttributes, ModuleBuilder, ModuleBuilderOptions
-from .capture import TRACING_LOCK, capture, tracing_settings
-from .decompositions import legalize
+from .capture import TRACING_LOCK, capture
 from .errors import ExportError
+from .externalize import external_tensors
 from .importer import StateName, import_program, set_reflection
 from .mlir_module import new_module, read_module
-from .normalize import Program, normalize
+from .normalize import Program
 from .output import ExportOutput
+from .prepare import prepare
 from .signatures import signature_of_capture, signature_of_program
 from .state import add_state_accessors, state_name
 
@@ -108,8 +109,7 @@ def export(
                 mdl, args or example_args, kwargs or {}, dynamic_shapes, strict=strict_export
             )
             _warn_of_training(mdl)
-            with tracing_settings():
-                program = normalize(legalize(captured.program, decompositions))
+            program = prepare(captured.program, decompositions)
             signature = signature_of_capture(captured, program, name)
             prefix = captured.prefix
         else:
@@ -117,7 +117,9 @@ def export(
                 f"cannot export {mdl!r}: not a supported type; pass an nn.Module instance, a "
                 "function, an ExportedProgram, or the path of an MLIR file"
             )
-        _add_entry_point(builder, program, signature, prefix, external_parameters)
+        module = mdl if isinstance(mdl, torch.nn.Module) else None
+        attributes_of = _attributes_of(external_parameters, program, prefix, module)
+        _add_entry_point(builder, program, signature, prefix, attributes_of)
     add_state_accessors(builder)
     builder.finalize_construct()
     return ExportOutput(None, Exported(builder.module_op, builder.external_parameters))
@@ -132,8 +134,7 @@ def _load(path: StrPath) -> ExportOutput:
 def _from_program(
     exported: ExportedProgram, decompositions: Mapping[Any, Any] | None, name: str
 ) -> tuple[Program, Signature, str]:
-    with tracing_settings():
-        program = normalize(legalize(exported, decompositions))
+    program = prepare(exported, decompositions)
     return program, signature_of_program(exported, program, name), ""
 
 
@@ -142,7 +143,7 @@ def _add_entry_point(
     program: Program,
     signature: Signature,
     prefix: str,
-    external_parameters: ExternalParameters,
+    attributes_of: Callable[[str, torch.Tensor], GlobalAttributes],
 ) -> None:
     def name_of(qualified: str) -> StateName:
         name = qualified.removeprefix(prefix)
@@ -155,7 +156,7 @@ def _add_entry_point(
         name=signature.name,
         mutable=[tensor for _, tensor in changed],
         name_of=name_of,
-        attributes_of=_attributes_of(external_parameters, program, prefix),
+        attributes_of=attributes_of,
     )
     mutates = tuple(state_name(name_of(name).symbol) for name, _ in changed)
     signature = dataclasses.replace(signature, mutates=mutates)
@@ -163,13 +164,21 @@ def _add_entry_point(
 
 
 def _attributes_of(
-    external: ExternalParameters, program: Program, prefix: str
+    external: ExternalParameters, program: Program, prefix: str, module: torch.nn.Module | None
 ) -> Callable[[str, torch.Tensor], GlobalAttributes]:
     """Return what gives the attributes of a tensor's global by its `state_dict` key."""
     scope = external if isinstance(external, str) else None
     persistent = {name.removeprefix(prefix) for name in program.state_dict}
+    traits = external_tensors(module) if module is not None else {}
 
     def attributes(name: str, tensor: torch.Tensor) -> GlobalAttributes:
+        trait = traits.get(name)
+        if trait is not None:
+            return GlobalAttributes(
+                external=True,
+                external_scope=scope or trait.external_scope or None,
+                name_mapper=lambda _: trait.external_name,
+            )
         if external is None or name not in persistent:
             return GlobalAttributes()
         picked = external(name) if callable(external) else bool(external)

@@ -101,7 +101,7 @@ def externalize_module_parameters(
     }
     record = _ExternalNames(traits)
     record(module)
-    handle: RemovableHandle = module.register_load_state_dict_post_hook(record)  # type: ignore[no-untyped-call]
+    handle = module.register_load_state_dict_post_hook(record)  # type: ignore[no-untyped-call]
     names = tuple(trait.external_name for trait in traits.values())
     return Externalization(module, names, handle, record)
 

@@ -82,6 +82,7 @@ def import_program(
         ExportError: Something else that cannot be imported; names the user's line.
     """
     refuse_unsupported(program.graph_module, builder)
+    refuse_dtypes(program.graph_module)
     hooks = _Hooks(builder, {id(t) for t in mutable}, name_of or _auto_name, attributes_of)
     importer = fx_importer.FxImporter(
         module=_ModuleView(builder.module_op),
@@ -143,6 +144,30 @@ def refuse_unsupported(module: torch.fx.GraphModule, builder: ModuleBuilder) -> 
             f"operators without a lowering: {listed}; rewrite them, or give a decomposition "
             "(aot.extend_aot_decompositions)",
             operators=tuple(missing),
+        )
+
+
+def refuse_dtypes(module: torch.fx.GraphModule) -> None:
+    """Refuse a graph with tensors of an element type that the torch dialect lacks.
+
+    Raises:
+        UnsupportedOpError: Names the types, with the user's lines.
+    """
+    found: dict[torch.dtype, SourceLocation | None] = {}
+    for node in module.graph.nodes:
+        value = node.meta.get("val")
+        for item in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(item, torch.Tensor):
+                if item.dtype not in fx_importer.TORCH_DTYPE_TO_MLIR_TYPE_ASM:
+                    found.setdefault(item.dtype, location_of(node))
+    if found:
+        listed = ", ".join(
+            f"{d}" + (f" (at {place})" if place else "") for d, place in found.items()
+        )
+        raise UnsupportedOpError(
+            f"element types that cannot be exported: {listed}; IREE's torch dialect has no such "
+            "type: convert to one of bool, int8 to int64, uint8, float16, bfloat16, float32, "
+            "float64, complex64"
         )
 
 

@@ -245,4 +245,4 @@ class ExportOutput:
     @staticmethod
     def _tell(artifact: Artifact) -> None:
         for note in artifact.notes:
-            warnings.warn(note, stacklevel=4)
+            warnings.warn(note, stacklevel=3)

@@ -53,14 +53,11 @@ class ParameterArchiveEntry:
         IREE itself loaded) is copied, because torch has no read-only tensors.
 
         Raises:
-            ParameterError: The entry is not readable.
+            ValueError: IREE opened the entry's file without mapping it.
         """
         if self.raw.is_splat:
             return _bytes_tensor(memoryview(bytearray(self.raw.splat_pattern)))
-        view = self.raw.file_view
-        if view is None:
-            raise ParameterError(f"parameter {self.key!r} is not readable")
-        return _bytes_tensor(view)
+        return _bytes_tensor(self.raw.file_view)
 
     def as_tensor(self) -> torch.Tensor:
         """Return the contents in the element type and shape that the entry's metadata states.
@@ -102,8 +99,8 @@ class ParameterArchive:
     Args:
         file_path: A file to load at once; see `load`.
         mmap: Map the file instead of reading it into memory.
-        readable: Contents may be read.
-        writable: Changes of tensors go to the file.
+        readable: Programs that use `index` may read the contents.
+        writable: Changes go to the file.
 
     Raises:
         ArtifactError: The file is no sound archive.

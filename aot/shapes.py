@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ class Axis:
         opt: The size to optimise for; None: not stated.
         torch: What torch.export takes for it: a `Dim`, a derived one, or a hint.
         strict: Whether it must not be fixed by the program.
+        root: For a derived size: the name of the dimension that it is derived from.
+        linear: Slope and offset of a derived size: it is `slope * root + offset`.
     """
 
     name: str | None
@@ -39,6 +42,14 @@ class Axis:
     opt: int | None
     torch: Any
     strict: bool = True
+    root: str | None = None
+    linear: tuple[int, int] = (1, 0)
+
+    def example(self, base: int) -> int:
+        """Return the size of an example whose dimensions have size `base`, kept within bounds."""
+        low, high = self.min or 0, self.max if self.max is not None else base
+        slope, offset = self.linear
+        return slope * min(max(base, low), max(high, low)) + offset
 
 
 class DimTable:
@@ -89,7 +100,10 @@ class DimTable:
                 slope = int(derive(1)) - offset
                 derived = slope * shared.torch if slope != 1 else shared.torch
                 derived = derived + offset if offset > 0 else derived
-                return Axis(None, None, None, None, derived - -offset if offset < 0 else derived)
+                derived = derived - -offset if offset < 0 else derived
+                return dataclasses.replace(
+                    shared, name=None, torch=derived, root=shared.name, linear=(slope, offset)
+                )
             return self.named(given.__name__, _finite(given.min), _finite(given.max), None)
         hint = getattr(given, "type", None)
         kind = getattr(hint, "name", None)

@@ -74,9 +74,14 @@ def elements_attribute(tensor: torch.Tensor, type_: Type, context: Context) -> A
     if tensor.numel() == 1:  # resources cannot be splats, which compilers fold best
         return Attribute.parse(f'dense<"0x{data.hex().upper()}"> : {type_}', context)
     shape = "_".join(map(str, tensor.shape))
+    # No more than the elements need: readers of bytecode do not align what they read.
+    alignment = min(tensor.element_size(), 8)
     with context, Location.unknown():
         return DenseResourceElementsAttr.get_from_buffer(
-            data, f"torch_tensor_{shape}_{tensor.dtype}", RankedTensorType(type_), alignment=64
+            data,
+            f"torch_tensor_{shape}_{tensor.dtype}",
+            RankedTensorType(type_),
+            alignment=alignment,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -105,8 +106,7 @@ def require_unique(names: Iterable[str]) -> None:
     Raises:
         ArtifactError: Names all that do.
     """
-    seen: set[str] = set()
-    twice = [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+    twice = [name for name, count in Counter(names).items() if count > 1]
     require(not twice, f"these names occur more than once: {', '.join(map(repr, twice))}")
 
 

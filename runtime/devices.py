@@ -85,7 +85,7 @@ def _open(uri: str) -> Device:
             driver.create_device(available[int(index)]) if index else driver.create_default_device()
         )
     except (RuntimeError, ValueError) as error:
-        raise DeviceError(f"cannot open device {uri!r}: {_first_sentence(error)}") from error
+        raise DeviceError(f"cannot open device {uri!r}: {reason_of(error)}") from error
     canonical = driver_name + (f":{index}" if index else "")
     return Device(canonical, hal, (DLPACK_TYPES.get(driver_name, 1), int(index or 0)))
 
@@ -109,5 +109,13 @@ def devices() -> list[DeviceInfo]:
     return found
 
 
-def _first_sentence(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:300] if str(error).strip() else repr(error)
+def reason_of(error: Exception) -> str:
+    """Return what IREE says in an error, without the positions in its own source.
+
+    Example:
+        >>> reason_of(RuntimeError("Error: c/iree/x.c:66: UNAVAILABLE; no such library"))
+        'no such library'
+    """
+    text = " ".join(str(error).split())
+    _, marker, after = text.partition("; ")
+    return (after if marker else text)[:400] or repr(error)

@@ -13,7 +13,7 @@ import iree.runtime as iree
 
 from . import archive, arrays, vmfb
 from .binding import Binder
-from .devices import Device
+from .devices import Device, reason_of
 from .errors import ArtifactError, DeviceError, ParameterError, PeltonError, SignatureError
 from .signature import SIGNATURE_KEY, ScalarSpec, Signature, TensorSpec
 
@@ -76,14 +76,14 @@ class IreeModule:
         except (ValueError, RuntimeError) as error:
             raise ArtifactError(
                 f"{self.path} is no module that IREE {iree.version.VERSION} can read "
-                f"(made by {_versions(self.info.versions)}): {_reason(error)}"
+                f"(made by {_versions(self.info.versions)}): {reason_of(error)}"
             ) from error
 
     def _new_context(self) -> Any:
         try:
             return iree.VmContext(_instance(), self._modules)
         except (ValueError, RuntimeError, IndexError, KeyError) as error:
-            text = _reason(error)
+            text = reason_of(error)
             if "io_parameters" in text or "parameter" in text:
                 raise ParameterError(f"{self.path} needs external parameters: {text}") from error
             target = vmfb.describe_target(self.info.target)
@@ -195,17 +195,10 @@ class IreeFunction:
 
 
 def _runtime_error(name: str, error: Exception) -> PeltonError:
-    text = _reason(error)
+    text = reason_of(error)
     if "INVALID_ARGUMENT" in text and "tensor" in text:
         return SignatureError(f"{name}(): the runtime refused an argument: {text}")
     return PeltonError(f"{name}() failed at run time: {text}")
-
-
-def _reason(error: Exception) -> str:
-    """Return what IREE said, without its own source positions and stack."""
-    text = " ".join(str(error).split())
-    _, marker, after = text.partition("; ")
-    return (after if marker else text)[:400] or repr(error)
 
 
 def _versions(versions: dict[str, str]) -> str:

@@ -8,6 +8,7 @@ are known only once the caller has imported it.
 from __future__ import annotations
 
 import math
+import mmap
 import sys
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
@@ -353,12 +354,29 @@ def _chunks_of(array: NDArray[Any]) -> Iterator[NDArray[np.uint8]]:
         flat = _bytes_of(array)
         for start in range(0, len(flat), CHUNK_BYTES):
             yield flat[start : start + CHUNK_BYTES]
+            _forget(flat[start : start + CHUNK_BYTES])
     elif array.nbytes <= CHUNK_BYTES:
         yield _bytes_of(array)
     else:
         rows = CHUNK_BYTES * len(array) // array.nbytes
         for start in range(0, len(array), rows or 1):
             yield from _chunks_of(array[start : start + rows] if rows else array[start])
+
+
+def _forget(piece: NDArray[np.uint8]) -> None:
+    """Give back the memory of a piece of a read-only mapped file; it can be read again."""
+    owner: Any = piece
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    mapped = owner.obj if isinstance(owner, memoryview) else owner
+    if not isinstance(mapped, mmap.mmap) or not hasattr(mapped, "madvise"):
+        return
+    with memoryview(mapped) as view:
+        # Only then: of a private mapping, this would discard what was written.
+        if view.readonly:
+            start = piece.ctypes.data - np.frombuffer(view, np.uint8).ctypes.data
+            page = start // mmap.PAGESIZE * mmap.PAGESIZE
+            mapped.madvise(mmap.MADV_DONTNEED, page, start + len(piece) - page)
 
 
 def _is_utf8(text: str) -> bool:

@@ -10,11 +10,12 @@ from functools import lru_cache
 from torch._decomp import get_decompositions, remove_decompositions
 from torch._ops import OperatorBase, OpOverloadPacket
 
-from . import booleans, complexes, doubles, integers, narrow_integers
+from . import attention, booleans, complexes, doubles, integers, narrow_integers
 from .dialect import torch_decompositions
 from .family import DecompositionTable, Entry, chain
 
 FAMILIES = (
+    attention.FAMILY,
     complexes.FAMILY,
     narrow_integers.FAMILY,
     booleans.FAMILY,

@@ -62,7 +62,8 @@ class IreeOptions:
         target_cpu_features: More features, in LLVM's form `+avx2,-avx512f`.
         arch: For GPUs: the architecture, such as `sm_80` or `gfx942`.
         flags: More flags of `iree-compile`.
-        isolate: Compile in a child process, so that a crash of the compiler is an error.
+        isolate: Compile in a child process, so that a crash of the compiler is an error and an
+            interrupt ends it. It costs no more time than to compile in this process.
 
     Raises:
         ExportError: A value is impossible.
@@ -73,7 +74,7 @@ class IreeOptions:
     target_cpu_features: str = ""
     arch: str = ""
     flags: Sequence[str] = ()
-    isolate: bool = False
+    isolate: bool = True
 
     def __post_init__(self) -> None:
         level = self.optimization_level
@@ -142,7 +143,8 @@ class IreeTarget:
             try:
                 made_for = processor_target(options.target_cpu, options.target_cpu_features)
             except CompilerFailed as error:
-                raise compile_error(error.diagnostics, source, flags, "the target") from error
+                what = f"a program for processor {options.target_cpu!r}"
+                raise compile_error(error.diagnostics, source, flags, what) from error
             return {"backend": self.backend, **made_for}, flags, []
         if self.backend == "cuda" and options.arch:
             arch, note = cuda_architecture(options.arch)

@@ -47,8 +47,8 @@ def compile_file(source: Path, target: Path, flags: Sequence[str]) -> None:
     try:
         with session.invocation() as invocation:
             keep = _listen(invocation, said)
-            source_object = Source.open_file(session, str(source))
-            if not invocation.parse_source(source_object) or not invocation.execute():
+            module = Source.open_file(session, str(source))
+            if not invocation.parse_source(module) or not invocation.execute():
                 raise CompilerFailed("\n".join(said))
             output = Output.open_file(str(target))
             invocation.output_vm_bytecode(output)
@@ -125,7 +125,7 @@ def processor_target(cpu: str, features: str) -> dict[str, Any]:
         ]
         if features:
             flags.append(f"--iree-llvmcpu-target-cpu-features={features}")
-        compile_file(source, Path(folder, "probe.vmfb"), flags)
+        compile_file_isolated(source, Path(folder, "probe.vmfb"), flags)
         text = "".join(file.read_text() for file in Path(folder, "sources").iterdir())
     triple = re.search(r'target_triple = "([^"-]+)', text)
     name = re.search(r'[ {]cpu = "([^"]*)"', text)
@@ -177,24 +177,25 @@ def _quoted(flag: str) -> str:
 def _first_error(diagnostics: str) -> str:
     """Return the first error's own words, without its position and the operation it quotes."""
     lines = diagnostics.splitlines() or ["the compiler gave no reason"]
-    found = next((line for line in lines if "error:" in line), lines[0])
+    found = next((line for line in lines if "error: " in line), lines[0])
     return found.rpartition("error: ")[2].strip()[:300].rstrip(".")
+
+
+_OPERATOR = re.compile(
+    r"failed to legalize (?:unresolved )?operation '(?:torch\.operator' \"|torch\.)([\w.]+)"
+    r"|'torch\.((?:aten|prims)\.[\w.]+)' op"
+    r'|"torch\.((?:aten|prims|torchvision)\.[\w.]+)"'
+)
 
 
 def _operators(diagnostics: str) -> list[tuple[str, SourceLocation | None]]:
     """Return the torch operators that errors are about, each with the user's line if stated."""
     found: dict[str, SourceLocation | None] = {}
-    for block in re.split(r"(?m)^(?=error: )", diagnostics):
-        if not block.startswith("error: "):
-            continue
-        for match in re.finditer(
-            r"failed to legalize(?: unresolved)? operation '(?:torch\.)?(?:operator)?([\w.]+)'"
-            r"|unsupported by backend contract: (?:tensor with|[^'\n]*'?torch\.)([\w.]+)"
-            r"|'(torch\.(?:aten|prims)\.[\w.]+)' op",
-            block,
-        ):
+    for line in diagnostics.splitlines():
+        match = _OPERATOR.search(line) if "error: " in line else None
+        if match is not None:
             name = next(group for group in match.groups() if group)
-            found.setdefault(name.removeprefix("torch."), _user_location(block))
+            found.setdefault(name, _user_location(line))
     return list(found.items())
 
 

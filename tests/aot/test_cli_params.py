@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from pelton.aot.cli_params import add_parser
 from pelton.runtime.archive import open_archive, write_archive
 from pelton.runtime.errors import ArtifactError
@@ -84,7 +83,7 @@ def test_diff_of_the_same_parameters_is_empty(
 @pytest.mark.parametrize(
     ("other", "difference"),
     [
-        (parameter_of("weight", WEIGHT + [0, 0, np.float32(0.5)]), "values, by up to 0.5"),
+        (parameter_of("weight", WEIGHT + np.float32([0, 0, 0.5])), "values, by up to 0.5"),
         (parameter_of("weight", WEIGHT * np.float32(np.nan)), "values, by up to inf"),
         (parameter_of("weight", WEIGHT.T), "type or shape"),
         (parameter_of("weight", WEIGHT.astype(np.int32)), "type or shape"),
@@ -100,9 +99,7 @@ def test_diff_tells_how_a_parameter_differs(
     assert difference in capsys.readouterr().out
 
 
-def test_diff_of_blobs_has_no_distance(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_diff_of_blobs_has_no_distance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, blob in (("a.irpa", b"ab"), ("b.irpa", b"ac")):
         write_archive(tmp_path / name, [blob_of("blob", blob)])
     assert run("diff", tmp_path / "a.irpa", tmp_path / "b.irpa") == 1

@@ -1,21 +1,15 @@
 import gc
 import os
-import random
-import resource
 import signal
 import subprocess
 import sys
 import textwrap
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from iree.runtime import ParameterIndex
-
-from pelton.runtime import archive_gguf, archive_irpa, archive_safetensors
 from pelton.runtime.archive import (
     ParameterSet,
     check_parameters,
@@ -25,20 +19,11 @@ from pelton.runtime.archive import (
 )
 from pelton.runtime.dtypes import DTYPES
 from pelton.runtime.errors import ArtifactError, ParameterError
-from pelton.runtime.parameter import Parameter, blob_of, parameter_of
+from pelton.runtime.parameter import blob_of, parameter_of
 
-from .archives import WEIGHT, gguf_file, varied_parameters
+from .archives import SPLAT, WEIGHT, varied_parameters
 
 FLOAT = DTYPES["float32"]
-SPLAT = Parameter("splat", "float32", (64,), 256, np.float32([10]).view(np.uint8), splat=True)
-
-
-def bytes_of(suffix: str, folder: Path) -> bytes:
-    if suffix == ".gguf":
-        return gguf_file()
-    splats = [SPLAT] if suffix == ".irpa" else []
-    write_archive(folder / f"original{suffix}", [*splats, *varied_parameters()[:3]])
-    return (folder / f"original{suffix}").read_bytes()
 
 
 def run_child(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -94,6 +79,16 @@ def test_written_changes_reach_the_file(tmp_path: Path) -> None:
     assert not open_archive(path)["weight"].array().any()
 
 
+def test_private_changes_survive_a_write(tmp_path: Path) -> None:
+    write_archive(tmp_path / "a.irpa", [parameter_of("weight", WEIGHT)])
+    changed = open_archive(tmp_path / "a.irpa", access="private")
+    changed["weight"].contents()[:] = 0
+    write_archive(tmp_path / "b.irpa", changed.values())
+    write_archive(tmp_path / "c.irpa", [parameter_of("weight", changed["weight"].array())])
+    assert not changed["weight"].array().any()
+    assert not open_archive(tmp_path / "c.irpa")["weight"].array().any()
+
+
 def test_contents_outlive_the_set_they_came_from(tmp_path: Path) -> None:
     write_archive(tmp_path / "a.irpa", [parameter_of("weight", WEIGHT)])
     array = open_archive(tmp_path / "a.irpa")["weight"].array()
@@ -115,85 +110,6 @@ def test_archives_work_without_torch(tmp_path: Path) -> None:
     assert child.returncode == 0, child.stderr
 
 
-# Hostile files
-
-
-@pytest.mark.parametrize(
-    ("suffix", "read"),
-    [
-        (".irpa", archive_irpa.read),
-        (".safetensors", archive_safetensors.read),
-        (".gguf", archive_gguf.read),
-    ],
-)
-def test_mutated_file_is_read_or_refused_cleanly(
-    suffix: str, read: Callable[[np.ndarray], list[Parameter]], tmp_path: Path
-) -> None:
-    original = bytes_of(suffix, tmp_path)
-    head = min(len(original), 700)
-    chance = random.Random(20240607)
-    accepted = []
-    tracemalloc.start()
-    for _ in range(10_000):
-        data = bytearray(original)
-        for _ in range(chance.randint(1, 3)):
-            data[chance.randrange(head)] = chance.choice((0, 1, 0x7F, 0xFF, chance.randrange(256)))
-        if chance.random() < 0.1:
-            del data[chance.randrange(len(data)) :]
-        memory = np.frombuffer(bytes(data), np.uint8)
-        try:
-            parameters = read(memory)
-        except ArtifactError:
-            continue
-        first = memory.ctypes.data
-        for parameter in (p for p in parameters if not p.splat):
-            start = parameter.contents().ctypes.data
-            assert not parameter.nbytes or first <= start
-            assert start + parameter.nbytes <= first + len(memory) or not parameter.nbytes
-        accepted.append(bytes(data))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert accepted
-    assert peak < sum(map(len, accepted)) + (1 << 20)
-
-
-@pytest.mark.parametrize("suffix", [".irpa", ".safetensors", ".gguf"])
-def test_iree_agrees_on_files_that_are_accepted(suffix: str, tmp_path: Path) -> None:
-    original = bytes_of(suffix, tmp_path)
-    chance = random.Random(7)
-    path = tmp_path / f"mutated{suffix}"
-    agreed = 0
-    for _ in range(300):
-        data = bytearray(original)
-        data[chance.randrange(len(original))] = chance.randrange(256)
-        path.write_bytes(data)
-        try:
-            ours = open_archive(path)
-        except ArtifactError:
-            continue
-        index = ParameterIndex()
-        index.load(str(path), format=suffix[1:])
-        entries = {key: entry for key, entry in index.items() if not entry.is_splat}
-        theirs = {key: bytes(entry.file_view) for key, entry in entries.items()}
-        stored = {name: p.contents().tobytes() for name, p in ours.items() if name in theirs}
-        assert stored == theirs
-        agreed += 1
-    assert agreed
-
-
-def test_every_truncation_of_a_file_is_refused_or_loses_nothing(tmp_path: Path) -> None:
-    original = bytes_of(".irpa", tmp_path)
-    for length in range(0, 900, 7):
-        memory = np.frombuffer(original[:length], np.uint8)
-        try:
-            found = archive_irpa.read(memory)
-        except ArtifactError:
-            continue
-        assert [p.contents().tobytes() for p in found] == [
-            p.contents().tobytes() for p in (SPLAT, *varied_parameters()[:3])
-        ]
-
-
 # Writing
 
 
@@ -204,7 +120,7 @@ def test_unknown_suffix_is_refused(tmp_path: Path) -> None:
 
 def test_name_that_comes_twice_is_not_written(tmp_path: Path) -> None:
     twice = [parameter_of("weight", WEIGHT), parameter_of("weight", WEIGHT + 1)]
-    with pytest.raises(ParameterError, match="more than once .*'weight'"):
+    with pytest.raises(ParameterError, match=r"more than once .*'weight'"):
         write_archive(tmp_path / "a.irpa", twice)
 
 
@@ -271,7 +187,7 @@ def test_write_needs_little_memory_whatever_the_size(tmp_path: Path) -> None:
     code = """
         import resource, sys
         import numpy as np
-        from pelton.runtime.archive import write_archive
+        from pelton.runtime.archive import open_archive, write_archive
         from pelton.runtime.parameter import parameter_of
 
         def peak():
@@ -281,10 +197,12 @@ def test_write_needs_little_memory_whatever_the_size(tmp_path: Path) -> None:
         write_archive(sys.argv[1], [parameter_of("small", wide[:1])])
         before = peak()
         write_archive(sys.argv[1], [parameter_of("wide", wide), parameter_of("tall", wide[:8].T)])
+        write_archive(sys.argv[2], open_archive(sys.argv[1]).values())
         print(peak() - before)
     """
-    child = run_child(code, tmp_path / "a.irpa")
-    assert int(child.stdout) < 64 << 10, child.stderr
+    child = run_child(code, tmp_path / "a.irpa", tmp_path / "b.safetensors")
+    assert child.returncode == 0, child.stderr
+    assert int(child.stdout) < 64 << 10
 
 
 # Sets of parameters, as programs are given them
@@ -444,7 +362,6 @@ def run_with(program: bytes, given: ParameterSet) -> Callable[[], np.ndarray]:
         iree.VmContext(instance, modules), config.device, modules[-1].lookup_function("main")
     )
     return lambda: function(np.zeros(64, np.float32)).to_host()
-
 
 
 def test_program_runs_with_a_file_that_nothing_else_keeps_open(

@@ -4,7 +4,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from iree.runtime import ParameterIndex
-
 from pelton.runtime import archive_gguf
 from pelton.runtime.archive import open_archive
 from pelton.runtime.errors import ArtifactError, ParameterError
@@ -70,7 +69,10 @@ TENSOR = text("a") + struct.pack("<IQIQ", 1, 2, 24, 0)
         (head_of(TENSOR, text("k") + struct.pack("<I", 99), 1), "value of type 99"),
         (head_of(TENSOR, text("k") + struct.pack("<IIQ", 9, 9, 1), 1), "value of type 9"),
         (head_of(TENSOR, text("k") + struct.pack("<IIQ", 9, 0, 1 << 63), 1), "cut off"),
-        (head_of(TENSOR, text("general.alignment") + struct.pack("<II", 4, 0), 1), "alignment is 0"),
+        (
+            head_of(TENSOR, text("general.alignment") + struct.pack("<II", 4, 0), 1),
+            "alignment is 0",
+        ),
         (head_of(struct.pack("<Q", 1) + b"\xff" + bytes(16)), "not UTF-8"),
     ],
 )

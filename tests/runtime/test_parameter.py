@@ -2,7 +2,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
-
 from pelton.runtime import parameter as parameter_module
 from pelton.runtime.dtypes import DTYPES
 from pelton.runtime.errors import ParameterError
@@ -101,7 +100,7 @@ def test_what_is_no_dense_tensor_is_refused_by_name(value: object, message: str)
 
 @pytest.mark.filterwarnings("ignore:ComplexHalf")
 def test_unknown_element_type_is_refused_with_those_known() -> None:
-    with pytest.raises(ParameterError, match="'weight' has element type complex32.*float64"):
+    with pytest.raises(ParameterError, match=r"'weight' has element type complex32.*float64"):
         parameter_of("weight", torch.zeros(2, dtype=torch.complex32))
 
 
@@ -149,7 +148,9 @@ def test_splat_of_a_long_pattern_alternates() -> None:
     [
         parameter_of("contiguous", np.arange(100, dtype=np.int16)),
         parameter_of("strided", np.arange(120, dtype=np.int16).reshape(20, 6)[:, 1:].T),
-        parameter_of("row longer than a chunk", np.arange(400, dtype=np.int8).reshape(2, 200)[:, ::2]),
+        parameter_of(
+            "row longer than a chunk", np.arange(400, dtype=np.int8).reshape(2, 200)[:, ::2]
+        ),
         parameter_of("scalar", np.int64(7)),
         splat(b"\1\2", "int8", (150,), 150),
     ],

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from torch.fx import GraphModule
 
-from . import numbers, views
+from . import attention, numbers, views
 from .cleanup import drop_checks
 from .inserter import Inserter, fake_mode_of
 
 RULES = {
     **dict.fromkeys(views.TARGETS, views.rewrite_view),
+    **dict.fromkeys(attention.TARGETS, attention.rewrite_attention),
     **dict.fromkeys(numbers.TARGETS, numbers.rewrite_number),
 }
 """Which function rewrites a call, by its target."""

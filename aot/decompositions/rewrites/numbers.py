@@ -7,10 +7,12 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch.fx import Node
 
 from .inserter import Inserter
+from .quotients import lowest_value, quotient_of
 
 aten, prim = torch.ops.aten, torch.ops.prim
 
@@ -51,27 +53,38 @@ def _sym_float(inserter: Inserter, x: _Number) -> None:
 
 
 def _truncate(inserter: Inserter, x: _Number) -> None:
-    if _is_float(x):
-        inserter.become(aten.Int.float, x)
-    else:
+    """int(x) is floor(x) where x cannot be negative."""
+    if not _is_float(x):
         inserter.become(aten.add.int, _to_int(inserter, x), 0)
-
-
-def _ceil(inserter: Inserter, x: _Number) -> None:
-    if _is_float(x):
-        inserter.become(aten.ceil.float, x)
-    else:
-        inserter.become(aten.add.int, x, 0)
+    elif isinstance(x, Node) and lowest_value(x) >= 0:
+        _floor(inserter, x)
 
 
 def _floor(inserter: Inserter, x: _Number) -> None:
-    """floor(x) = -ceil(-x): the dialect has ceil only."""
     if not _is_float(x):
         inserter.become(aten.add.int, x, 0)
         return
-    negative = inserter.call(aten.neg.float, x, value=-_value(x))
-    ceiled = inserter.call(aten.ceil.float, negative, value=-_value(inserter.anchor))
-    inserter.become(aten.neg.int, ceiled)
+    quotient = quotient_of(x, np.floor)
+    if quotient is not None:
+        dividend = _times(inserter, quotient.dividend, quotient.factor)
+        inserter.become(aten.floordiv.int, dividend, quotient.divisor)
+
+
+def _ceil(inserter: Inserter, x: _Number) -> None:
+    """ceil(x) = -floor(-x)."""
+    if not _is_float(x):
+        inserter.become(aten.add.int, x, 0)
+        return
+    quotient = quotient_of(x, np.ceil)
+    if quotient is not None:
+        dividend = _times(inserter, quotient.dividend, -quotient.factor)
+        value = -_value(inserter.anchor)
+        floored = inserter.call(aten.floordiv.int, dividend, quotient.divisor, value=value)
+        inserter.become(aten.neg.int, floored)
+
+
+def _times(inserter: Inserter, x: Node, factor: int) -> Node:
+    return inserter.call(aten.mul.int, x, factor, value=_value(x) * factor)
 
 
 def _extreme(of_ints: Any) -> Callable[..., None]:
@@ -124,7 +137,12 @@ def _subtract(inserter: Inserter, x: _Number, y: _Number) -> None:
 
 
 def _power(inserter: Inserter, x: _Number, exponent: _Number) -> None:
-    """Multiply repeatedly, for a whole exponent."""
+    """Multiply repeatedly, for a whole exponent; otherwise as floats."""
+    if isinstance(exponent, float) and isinstance(x, Node):
+        base = x.args[0] if x.target in (torch.sym_float, aten.Float.Scalar) else x
+        if not _is_float(base):
+            inserter.become(aten.pow.int_float, base, exponent)
+        return
     if _is_float(x) or not isinstance(exponent, int) or exponent < 1:
         return
     product = x

@@ -1,0 +1,44 @@
+# Two commands do all their set-up in .venv: `make demo` and `make test`.
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+INSTALLED := $(VENV)/.installed
+LINKS := build/links
+
+.PHONY: demo test lint types format benchmarks clean
+
+demo: $(INSTALLED)
+	$(PYTHON) samples/image_and_text.py
+
+test: $(INSTALLED)
+	$(PYTHON) -m pytest -n 2 --dist worksteal tests
+
+lint: $(INSTALLED)
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+
+# mypy finds the namespace package through a tree of links.
+types: $(INSTALLED)
+	mkdir -p $(LINKS)/pelton
+	ln -sfn $(CURDIR)/aot $(LINKS)/pelton/aot
+	ln -sfn $(CURDIR)/runtime $(LINKS)/pelton/runtime
+	MYPYPATH=$(LINKS) $(VENV)/bin/mypy -p pelton.aot -p pelton.runtime
+
+format: $(INSTALLED)
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+benchmarks: $(INSTALLED)
+	$(PYTHON) benchmarks/overhead.py
+	$(PYTHON) benchmarks/export_time.py
+	$(PYTHON) benchmarks/memory.py
+	$(PYTHON) benchmarks/archives.py
+
+clean:
+	rm -rf build dist out $(VENV) *.egg-info .mypy_cache .pytest_cache .ruff_cache
+
+$(INSTALLED): pyproject.toml constraints.txt
+	python3 -m venv $(VENV)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,samples]"
+	touch $@

@@ -1,0 +1,174 @@
+"""`pelton run`: call a compiled module; needs neither PyTorch nor a compiler."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pelton.runtime import trees
+from pelton.runtime.errors import ParameterError, SignatureError
+from pelton.runtime.files import atomic_write
+from pelton.runtime.signature import ConstantSpec, Leaf, Signature, TensorSpec
+
+from ..progress import stage
+from .inputs import HELP, Input, Range, Tensor, array_of, parse_input
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the subcommand to the command line."""
+    parser = subparsers.add_parser(
+        "run",
+        help="call a compiled module",
+        description="Call a compiled module and print its results.",
+        epilog="example: pelton run m.vmfb --input 2x4xf32=1.5 --input @x.npy --output @y.npy",
+    )
+    parser.add_argument("artifact", metavar="FILE", help="what pelton compile wrote")
+    parser.add_argument("--function", metavar="NAME", help="the entry point, if there are several")
+    parser.add_argument(
+        "--input",
+        dest="inputs",
+        type=parse_input,
+        action="append",
+        default=[],
+        metavar="[NAME:]VALUE",
+        help=HELP,
+    )
+    parser.add_argument(
+        "--output",
+        dest="outputs",
+        type=_output,
+        action="append",
+        default=[],
+        metavar="@FILE.npy",
+        help="where a result goes, in their order; other results are printed",
+    )
+    parser.add_argument(
+        "--parameters",
+        action="append",
+        default=[],
+        metavar="[SCOPE=]FILE",
+        help="an archive of weights: .irpa, .safetensors, .gguf",
+    )
+    parser.add_argument("--device", help="what to run on, as pelton devices lists it")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Call a function of `args.artifact`; print or save its results.
+
+    Raises:
+        PeltonError: The artifact cannot be loaded, or the inputs do not fit it.
+    """
+    with stage(f"loading {args.artifact}"):
+        from pelton.runtime import load
+
+        parameters = _parameters(args.parameters)
+        executable = load(args.artifact, device=args.device, parameters=parameters)
+    functions = executable.functions
+    name = args.function or (next(iter(functions)) if len(functions) == 1 else None)
+    if name not in functions:
+        problem = f"there is no entry point {name!r}" if name else "name the entry point"
+        raise SignatureError(f"{problem}; --function takes one of: {', '.join(functions)}")
+    function = functions[name]
+    positional, named = _arguments(function.signature, args.inputs)
+    with stage(f"running {name}"):
+        result = function(*positional, **named)
+    _emit(function.signature, result, args.outputs)
+    return 0
+
+
+def _output(text: str) -> Path:
+    if not text.startswith("@") or len(text) == 1:
+        raise argparse.ArgumentTypeError(f"expected @FILE.npy, got {text!r}")
+    return Path(text[1:])
+
+
+def _parameters(given: Sequence[str]) -> Any:
+    """Return what `load` takes for the archives that were named, with scopes or without."""
+    scoped: dict[str, list[str]] = {}
+    plain = []
+    for text in given:
+        scope, equals, file = text.partition("=")
+        if equals and not Path(text).exists():
+            scoped.setdefault(scope, []).append(file)
+        else:
+            plain.append(text)
+    if scoped and plain:
+        raise ParameterError(
+            f"--parameters {plain[0]} has no scope and others have; give all one: SCOPE=FILE"
+        )
+    return scoped or plain or None
+
+
+def _arguments(
+    signature: Signature, inputs: Sequence[Input]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments of a call from the inputs for its leaves."""
+    leaves = _leaves(signature, inputs)
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for parameter in signature.parameters:
+        value = trees.unflatten(parameter.tree, leaves)
+        if parameter.kind == "VAR_POSITIONAL":
+            positional.extend(value)
+        elif parameter.kind == "VAR_KEYWORD":
+            named.update(value)
+        else:
+            named[parameter.name] = value
+    return positional, named
+
+
+def _leaves(signature: Signature, inputs: Sequence[Input]) -> list[Any]:
+    """Return a value for each leaf of the arguments: an input, or the constant that it is."""
+    paths = signature.input_paths()
+    leaves = [getattr(leaf, "value", None) for leaf in signature.inputs]
+    open_ = [i for i, leaf in enumerate(signature.inputs) if not isinstance(leaf, ConstantSpec)]
+    for given in inputs:
+        index = paths.index(given.name) if given.name in paths else None
+        if given.name is None and open_:
+            index = open_[0]
+        if index not in open_:
+            raise SignatureError(f"--input {given.text} is one too many: {_expected(signature)}")
+        open_.remove(index)
+        leaves[index] = _value(given, signature.inputs[index])
+    if open_:
+        missing = ", ".join(paths[index] for index in open_)
+        raise SignatureError(f"there is no --input for {missing}: {_expected(signature)}")
+    return leaves
+
+
+def _expected(signature: Signature) -> str:
+    return f"the function is {signature}"
+
+
+def _value(given: Input, leaf: Leaf) -> Any:
+    if isinstance(given.value, Range):
+        raise SignatureError(f"--input {given.text}: a call takes a number, not a range")
+    if isinstance(given.value, (Tensor, Path)):
+        return array_of(given, leaf.dtype if isinstance(leaf, TensorSpec) else None)
+    return given.value
+
+
+def _emit(signature: Signature, result: Any, outputs: Sequence[Path]) -> None:
+    """Save as many results as there are files for, and print the others."""
+    leaves: list[Any] = [None] * len(signature.results)
+    trees.flatten(signature.result_tree, result, leaves, "result")
+    if len(outputs) > len(leaves):
+        raise SignatureError(f"there are {len(leaves)} results for {len(outputs)} --output")
+    paths = trees.leaf_paths(signature.result_tree, "result")
+    for index, leaf in enumerate(leaves):
+        if index < len(outputs):
+            with atomic_write(outputs[index]) as file:
+                np.save(file, np.asarray(leaf), allow_pickle=False)
+        else:
+            print(f"{paths[index]}: {signature.results[index]}{_values(leaf)}")
+
+
+def _values(leaf: Any) -> str:
+    if not hasattr(leaf, "shape"):
+        return f" = {leaf}"
+    array = np.asarray(leaf)
+    return f" {list(array.shape)} =\n{np.array2string(array, max_line_width=100, precision=6)}"

@@ -1,0 +1,92 @@
+"""What the command line says besides its results: stages, warnings and errors, all on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from typing import TextIO
+
+from pelton.runtime.errors import CompileError, PeltonError
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
+from rich.text import Text
+
+
+class Stages:
+    """Shows each stage of long work with the time it takes; silent where there is no terminal."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True)
+        self._busy = False
+
+    @contextlib.contextmanager
+    def show(self, name: str) -> Iterator[None]:
+        """Show one stage while the block runs; a stage within a stage is not shown."""
+        if self._busy or not self._console.is_terminal:
+            yield
+            return
+        self._busy = True
+        columns = (SpinnerColumn(finished_text="[green]✓[/]"), TextColumn("{task.description}"))
+        try:
+            with Progress(*columns, _Seconds(), console=self._console) as progress:
+                task = progress.add_task(escape(name), total=1)
+                yield
+                progress.update(task, completed=1)
+        finally:
+            self._busy = False
+
+
+class _Seconds(ProgressColumn):
+    """The time of a stage, to a tenth of a second."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.elapsed or 0:.1f} s", style="progress.elapsed")
+
+
+def say(message: str) -> None:
+    """Tell what was done, on a terminal only."""
+    console = Console(stderr=True)
+    if console.is_terminal:
+        console.print(message, markup=False, highlight=False, soft_wrap=True)
+
+
+def report(error: Exception, *, verbose: bool) -> None:
+    """Print an error in one line; `verbose` puts its traceback and a compiler's words before it."""
+    if verbose:
+        traceback.print_exception(error)
+        if isinstance(error, CompileError):
+            print(error.diagnostics, file=sys.stderr)
+    text = " ".join(str(error).split())
+    if not isinstance(error, (PeltonError, OSError)):
+        hint = "" if verbose else " (--verbose shows where)"
+        text = f"{type(error).__name__}: {text}{hint}"
+    print(f"pelton: error: {text}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def warnings_in_one_line(verbose: bool) -> Iterator[None]:
+    """Print warnings as lines of ours; those about torch's own internals only if `verbose`."""
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if verbose or not _is_internal(category, filename):
+            print(f"pelton: warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = show
+        yield
+
+
+def _is_internal(category: type[Warning], filename: str) -> bool:
+    return not issubclass(category, UserWarning) or "/site-packages/torch/" in filename
