@@ -1,5 +1,9 @@
 """Export PyTorch programs ahead of time: models and functions to MLIR, and on to artifacts."""
 
+from .builder import GlobalAttributes
+from .compile import compile
+from .compiled_module import CompiledModule
+from .config import config
 from .decompositions import current_aot_decompositions, extend_aot_decompositions
 from .errors import (
     ArtifactError,
@@ -22,12 +26,41 @@ from .params import (
     ParameterArchiveEntry,
     save_module_parameters,
 )
+from .procedural.abstract import (
+    AbstractBool,
+    AbstractF32,
+    AbstractF64,
+    AbstractI32,
+    AbstractI64,
+    AbstractIndex,
+    AbstractTensor,
+    abstractify,
+)
+from .procedural.control_flow import cond, for_loop, while_loop
+from .procedural.declare import (
+    export_buffers,
+    export_global,
+    export_global_tree,
+    export_parameters,
+)
+from .procedural.emitter import IREE, print
+from .procedural.errors import ProcedureTraceError
+from .procedural.jittable import jittable
 from .specs import DimensionInputInfo, InputInfo, NamedDimension, ShapeBounds
 from .tensor_traits import DeviceAffinity, DeviceTensorTrait, ExternalTensorTrait
 
 __all__ = [
+    "IREE",
+    "AbstractBool",
+    "AbstractF32",
+    "AbstractF64",
+    "AbstractI32",
+    "AbstractI64",
+    "AbstractIndex",
+    "AbstractTensor",
     "ArtifactError",
     "CompileError",
+    "CompiledModule",
     "DeviceAffinity",
     "DeviceError",
     "DeviceTensorTrait",
@@ -36,6 +69,7 @@ __all__ = [
     "ExportError",
     "ExportOutput",
     "ExternalTensorTrait",
+    "GlobalAttributes",
     "ImportPhase",
     "InputInfo",
     "MissingDependencyError",
@@ -45,12 +79,25 @@ __all__ = [
     "ParameterArchiveEntry",
     "ParameterError",
     "PeltonError",
+    "ProcedureTraceError",
     "ShapeBounds",
     "SignatureError",
     "UnsupportedOpError",
+    "abstractify",
+    "compile",
+    "cond",
+    "config",
     "current_aot_decompositions",
     "export",
+    "export_buffers",
+    "export_global",
+    "export_global_tree",
+    "export_parameters",
     "extend_aot_decompositions",
     "externalize_module_parameters",
+    "for_loop",
+    "jittable",
+    "print",
     "save_module_parameters",
+    "while_loop",
 ]

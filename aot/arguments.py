@@ -9,15 +9,35 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+
 from pelton.runtime import trees
 from pelton.runtime.dtypes import DTYPES, dtype_of
 from pelton.runtime.signature import ConstantSpec, Parameter
 
+from .dataless import has_data
 from .errors import DynamicShapeError, ExportError, SignatureError
 from .shapes import Axis, DimTable, axes_of_info, axes_of_tensor, match_tree
 from .specs import DimensionInputInfo, InputInfo
 
-_LEAF_TYPES = (torch.Tensor, InputInfo, DimensionInputInfo)
+
+@dataclass(frozen=True)
+class TracedInput:
+    """An input that a program under construction passes to a function that it calls.
+
+    Attributes:
+        value: What stands for it in that program.
+        dtype: The element type of a tensor; None: an integer.
+        shape: The sizes of a tensor, None where they are dynamic.
+        size: The example for a dynamic size, or for an integer.
+    """
+
+    value: Any
+    dtype: torch.dtype | None = None
+    shape: tuple[int | None, ...] = ()
+    size: int = 0
+
+
+_LEAF_TYPES = (torch.Tensor, InputInfo, DimensionInputInfo, TracedInput)
 
 
 @dataclass
@@ -78,15 +98,19 @@ class Arguments:
             if index not in inputs
         }
 
-    def rebuild(self, values: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Return the positional and keyword arguments with `values` for the inputs."""
+    def rebuild(self, values: Sequence[Any]) -> dict[str, Any]:
+        """Return the value of each parameter, by name, with `values` for the inputs."""
         leaves = list(self.leaves)
         for leaf, value in zip(self.inputs, values, strict=True):
             leaves[leaf.index] = value
+        return {p.name: trees.unflatten(p.tree, leaves) for p in self.parameters}
+
+    def call_form(self, by_name: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return the positional and keyword arguments of a call with these values."""
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
         for parameter in self.parameters:
-            value = trees.unflatten(parameter.tree, leaves)
+            value = by_name[parameter.name]
             if parameter.kind == "VAR_POSITIONAL":
                 args.extend(value)
             elif parameter.kind == "VAR_KEYWORD":
@@ -103,6 +127,8 @@ def take_apart(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     dynamic_shapes: Any,
+    *,
+    only_specs: bool = False,
 ) -> Arguments:
     """Bind arguments to a function's parameters and sort them into inputs and constants.
 
@@ -111,6 +137,7 @@ def take_apart(
         args: Positional arguments: tensors, specs, containers of them, or constants.
         kwargs: Keyword arguments of the same kinds.
         dynamic_shapes: As for `torch.export.export`; names and `NamedDimension` also work.
+        only_specs: Make only specs inputs: tensors are constants like other values.
 
     Raises:
         ExportError: The arguments do not fit the parameters, or one cannot be an input.
@@ -136,6 +163,8 @@ def take_apart(
     paths = _paths(parameters)
     inputs = []
     for index, value in enumerate(leaves):
+        if only_specs and isinstance(value, torch.Tensor):
+            continue
         leaf = _input_leaf(index, paths[index], value, entries.get(index), dims)
         if leaf is not None:
             inputs.append(leaf)
@@ -243,8 +272,13 @@ def _input_leaf(index: int, path: str, value: Any, entry: Any, dims: DimTable) -
     if isinstance(value, torch.Tensor):
         _check_tensor(value, where)
         axes = axes_of_tensor(entry, value.dim(), dims, where)
+        if not has_data(value):
+            example = torch.zeros(value.shape, dtype=value.dtype)
+            return InputLeaf(index, path, example, axes)
         # A copy of its own: the same tensor given twice is two inputs, not one.
         return InputLeaf(index, path, value.detach().clone(), axes)
+    if isinstance(value, TracedInput):
+        return _traced_leaf(index, path, value, entry, dims)
     if isinstance(value, InputInfo):
         _check_dtype(value.dtype, where)
         axes = axes_of_info(value, dims)
@@ -264,6 +298,24 @@ def _input_leaf(index: int, path: str, value: Any, entry: Any, dims: DimTable) -
     if entry is not None:
         raise DynamicShapeError(f"{where}: dynamic_shapes gives {entry!r} for a constant {value!r}")
     return None
+
+
+def _traced_leaf(
+    index: int, path: str, value: TracedInput, entry: Any, dims: DimTable
+) -> InputLeaf:
+    if value.dtype is None:
+        hint = torch.export.Dim.DYNAMIC
+        return InputLeaf(index, path, value.size, {-1: Axis(None, None, None, None, hint)})
+    where = f"argument {path}"
+    free = Axis(None, None, None, None, torch.export.Dim.AUTO, strict=False)
+    axes = {axis: free for axis, size in enumerate(value.shape) if size is None}
+    axes.update(axes_of_tensor(entry, len(value.shape), dims, where))
+    shape = [
+        max(value.size, axes[axis].min or 0) if size is None else size
+        for axis, size in enumerate(value.shape)
+    ]
+    # Never read or written: torch.export only looks at its type.
+    return InputLeaf(index, path, torch.empty(shape, dtype=value.dtype), axes)
 
 
 def _check_tensor(tensor: torch.Tensor, where: str) -> None:

@@ -26,8 +26,10 @@ from iree.compiler.ir import (
     TypeAttr,
     UnitAttr,
 )
+
 from pelton.runtime.dtypes import DType
 
+from .dataless import is_same_tensor
 from .errors import ExportError
 from .tensor_data import dtype_row, elements_attribute, global_type, shape_of
 from .tensor_traits import DeviceAffinity, DeviceTensorTrait, ExternalTensorTrait
@@ -148,6 +150,7 @@ class ModuleBuilder:
         global_ref_tracker: The global that was made of each tensor, by identity.
         fx_py_attr_tracker: The importer's elements attribute of each inline tensor, by identity.
         external_parameters: The parameters that the module takes from archives.
+        resources: The data of globals that lies in the module, by its name there.
     """
 
     def __init__(
@@ -164,14 +167,23 @@ class ModuleBuilder:
         self.global_ref_tracker = RefTracker()
         self.fx_py_attr_tracker = RefTracker()
         self.external_parameters: list[ExternalParameter] = []
+        self._external: dict[tuple[str, str], ExternalParameter] = {}
+        self.resources: dict[str, bytes] = {}
         self.globals: dict[int, TensorGlobal] = {}
+        self._reserved: set[str] = set()
 
     def unique_auto_symbol(self, requested_name: str) -> str:
         """Return `requested_name`, or it with `$1`, `$2`, … where it is taken."""
         name, number = requested_name, 0
-        while name in self.symbol_table:
+        while name in self.symbol_table or name in self._reserved:
             number += 1
             name = f"{requested_name}${number}"
+        return name
+
+    def reserve_symbol(self, requested_name: str) -> str:
+        """Return a free name like `requested_name`, and keep it for a function to come."""
+        name = self.unique_auto_symbol(requested_name)
+        self._reserved.add(name)
         return name
 
     def torch_dtype_to_iree_type(self, dtype: torch.dtype) -> Type:
@@ -236,12 +248,10 @@ class ModuleBuilder:
         elif external:
             scope = scope or "model"
             name = name or attrs.map_name(logical_name or symbol_name)
-            self.external_parameters.append(ExternalParameter(scope, name, t))
-            initial = Attribute.parse(
-                f"#flow.parameter.named<{_quote(scope)}::{_quote(name)}> : {type_}", self.context
-            )
+            self._add_external(ExternalParameter(scope, name, t))
+            initial = _named_parameter(scope, name, type_, self.context)
         else:
-            initial = elements_attribute(t, type_, self.context)
+            initial = elements_attribute(t, type_, self.context, self.resources)
         extra: dict[str, Attribute] = {}
         device = DeviceTensorTrait.get(t)
         if device is not None:
@@ -259,8 +269,9 @@ class ModuleBuilder:
         attrs: GlobalAttributes,
         logical_name: str | None = None,
         dtype: DType | None = None,
+        initial: Attribute | None = None,
     ) -> tuple[str, Operation]:
-        """Add a global of a type, initialised with zero, left undefined, or from an archive.
+        """Add a global of a type: with a value, zero, left undefined, or from an archive.
 
         Args:
             symbol_name: The name to give it; a taken one gets a suffix.
@@ -268,6 +279,7 @@ class ModuleBuilder:
             attrs: How it is initialised.
             logical_name: Name from which the external one is made; default: `symbol_name`.
             dtype: The element type, where the MLIR type does not tell it.
+            initial: Its initial value; None: zero, unless `attrs` says otherwise.
 
         Returns:
             The final name and the operation.
@@ -278,14 +290,22 @@ class ModuleBuilder:
         if attrs.uninitialized:
             initial = Attribute.parse(f"#util.uninitialized : {global_type}", self.context)
         elif attrs.external:
-            name = _quote(attrs.map_name(logical_name or symbol_name))
-            scope = _quote(attrs.external_scope or "model")
-            initial = Attribute.parse(
-                f"#flow.parameter.named<{scope}::{name}> : {global_type}", self.context
-            )
-        else:
+            name = attrs.map_name(logical_name or symbol_name)
+            scope = attrs.external_scope or "model"
+            initial = _named_parameter(scope, name, global_type, self.context)
+        elif initial is None:
             initial = zero_attribute(global_type, self.context)
         return self._create_global(symbol_name, global_type, attrs, initial, dtype, {})
+
+    def _add_external(self, added: ExternalParameter) -> None:
+        known = self._external.setdefault((added.scope, added.name), added)
+        if known is added:
+            self.external_parameters.append(added)
+        elif not is_same_tensor(known.tensor, added.tensor):
+            raise ExportError(
+                f"two tensors have the external name {added.name!r} in scope {added.scope!r}; "
+                "give their modules different prefixes or scopes"
+            )
 
     def _create_global(
         self,
@@ -394,10 +414,12 @@ def _zero(element: str) -> str:
     return "0" if element.startswith(("i", "ui", "si")) else "0.0"
 
 
-def _quote(text: str) -> str:
-    """Return text as an MLIR string literal."""
-    escaped = "".join(
-        chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}"
-        for byte in text.encode()
-    )
-    return f'"{escaped}"'
+def _named_parameter(scope: str, name: str, type_: Type, context: Context) -> Attribute:
+    for text in (scope, name):
+        # IREE prints these texts as they are, so that with others no module could be read again.
+        if any(character in '"\\' or ord(character) < 32 for character in text):
+            raise ExportError(
+                f"the external name {text!r} has a quote, a backslash or a control character, "
+                "which IREE cannot store; give the tensor another name"
+            )
+    return Attribute.parse(f'#flow.parameter.named<"{scope}"::"{name}"> : {type_}', context)

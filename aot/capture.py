@@ -10,23 +10,24 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-import traceback
 import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from unittest import mock
 
 import torch
+from torch.export import ExportedProgram
+
 from pelton.runtime import trees
 from pelton.runtime.signature import ConstantSpec
-from torch.export import ExportedProgram
-from torch.fx.proxy import TracerBase
 
 from .arguments import Arguments, take_apart
+from .dataless import traced_on_cpu
 from .diagnosis import explain_failure, is_size_constraint
-from .errors import ExportError, PeltonError, UnsupportedOpError, is_user_file, user_location_of
+from .errors import ExportError, PeltonError, UnsupportedOpError, user_location_of, warn_user
+from .purity import SideEffects, version_of
+from .source_lines import program_lines
 
 TRACING_LOCK = threading.RLock()
 """Held while torch traces: torch.export is not safe to run from several threads at once."""
@@ -61,31 +62,67 @@ class _Result:
 
     tree: trees.Tree = None
     leaves: list[ConstantSpec | None] = []  # noqa: RUF012 - replaced whole, never changed
+    changed_inputs: list[int] = []  # noqa: RUF012 - positions of the inputs changed in place
 
 
 class _Flat(torch.nn.Module):
     """Adapter from flat tuples to the user's function; holds the module that owns its state."""
 
     def __init__(
-        self, function: Callable[..., Any], holder: torch.nn.Module | None, arguments: Arguments
+        self,
+        function: Callable[..., Any],
+        holder: torch.nn.Module | None,
+        arguments: Arguments,
+        effects: SideEffects | None,
     ) -> None:
         super().__init__()
         if holder is not None:
             self.add_module(_HOLDER, holder)
             self.training = holder.training
-        self._function = function
+        self.function = function
         self._arguments = arguments
+        self.effects = effects
         self.result = _Result()
 
     def forward(self, *leaves: Any) -> tuple[Any, ...]:
         """Call the user's function with its own structure and return the leaves of its result."""
-        args, kwargs = self._arguments.rebuild(leaves)
-        result = self._function(*args, **kwargs)
+        result = self._call(leaves)
         self.result.tree, values = trees.describe(result, _is_result_leaf)
         paths = trees.leaf_paths(self.result.tree, "result")
         self.result.leaves = [_constant_of(value, paths[i]) for i, value in enumerate(values)]
         pairs = zip(values, self.result.leaves, strict=True)
+        if self.effects is not None:
+            _only_tensors(values, [paths[index] for index in range(len(values))])
         return tuple(value for value, constant in pairs if constant is None)
+
+    def _call(self, leaves: Sequence[Any]) -> Any:
+        by_name = self._arguments.rebuild(leaves)
+        args, kwargs = self._arguments.call_form(by_name)
+        if torch.compiler.is_dynamo_compiling():  # strict mode: versions would be traced as well
+            return self.function(*args, **kwargs)
+        if self.effects is not None:
+            self.effects.start(by_name)
+        before = [version_of(leaf) for leaf in leaves]
+        result = self.function(*args, **kwargs)
+        if self.effects is not None:
+            self.effects.check(by_name)
+        after = [version_of(leaf) for leaf in leaves]
+        self.result.changed_inputs = [i for i, now in enumerate(after) if now != before[i]]
+        return result
+
+
+def _only_tensors(values: Sequence[Any], paths: Sequence[str]) -> None:
+    """Refuse a result that is not made of tensors, and one without any."""
+    others = [
+        f"{path} is {'an int of a size' if isinstance(value, torch.SymInt) else repr(value)[:60]}"
+        for path, value in zip(paths, values, strict=True)
+        if not isinstance(value, torch.Tensor)
+    ]
+    if others or not values:
+        raise ExportError(
+            f"a compiled function returns tensors, but {', '.join(others) or 'this returns none'}; "
+            "return torch.tensor(value), or use aot.export, which also takes numbers and text"
+        )
 
 
 def _is_result_leaf(value: Any) -> bool:
@@ -110,6 +147,7 @@ def capture(
     dynamic_shapes: Any = None,
     *,
     strict: bool = False,
+    pure: bool = False,
 ) -> Capture:
     """Trace a module's `forward`, or a function of tensors.
 
@@ -119,21 +157,46 @@ def capture(
         kwargs: Keyword example arguments and specs.
         dynamic_shapes: Which sizes are dynamic, as for `torch.export.export`.
         strict: Trace Python bytecode (torch.export's strict mode), slower and more limited.
+        pure: Take only specs as inputs, tensors as constants, and refuse side effects and results
+            that are no tensors.
 
     Raises:
         ExportError: The arguments do not fit, or the program cannot be traced.
         DynamicShapeError: A size that was asked to be dynamic would have to be fixed.
     """
     function, holder = _function_and_holder(target)
-    arguments = take_apart(function, args, kwargs, dynamic_shapes)
-    flat = _Flat(function, holder, arguments)
-    with TRACING_LOCK:
+    arguments = take_apart(function, args, kwargs, dynamic_shapes, only_specs=pure)
+    if pure and (args or kwargs) and not arguments.inputs:
+        raise ExportError(
+            f"{getattr(function, '__qualname__', function)} has no input: give aot.InputInfo(shape, "
+            "dtype) for each tensor that changes between calls; plain tensors are constants"
+        )
+    flat = _Flat(function, holder, arguments, SideEffects(function, holder) if pure else None)
+    captured = _capture(flat, arguments, strict)
+    _warn_of_changed_inputs(flat.result, arguments)
+    return captured
+
+
+def capture_call(target: torch.nn.Module | Callable[..., Any], arguments: Arguments) -> Capture:
+    """Trace a module's `forward`, or a function, on arguments that are taken apart already.
+
+    Args:
+        target: The module or function. It is left as it was, and may change its inputs in place.
+        arguments: Its arguments.
+
+    Raises:
+        ExportError: The program cannot be traced.
+        DynamicShapeError: A size that was asked to be dynamic would have to be fixed.
+    """
+    function, holder = _function_and_holder(target)
+    return _capture(_Flat(function, holder, arguments, None), arguments, strict=False)
+
+
+def _capture(flat: _Flat, arguments: Arguments, strict: bool) -> Capture:
+    with TRACING_LOCK, traced_on_cpu(flat):
         program = _trace(flat, arguments, strict)
-    _warn_of_mutated_inputs(program, arguments)
-    location = _location_of(function)
-    return Capture(
-        program, arguments, flat.result.tree, flat.result.leaves, f"{_HOLDER}.", location
-    )
+    result, location = flat.result, _location_of(flat.function)
+    return Capture(program, arguments, result.tree, result.leaves, f"{_HOLDER}.", location)
 
 
 def _function_and_holder(target: Any) -> tuple[Callable[..., Any], torch.nn.Module | None]:
@@ -163,7 +226,7 @@ def tracing_settings(oblivious: bool = True) -> Iterator[None]:
     config: Any = torch.fx.experimental._config
     with (
         config.patch(backed_size_oblivious=oblivious),
-        mock.patch.object(TracerBase, "_filter_traceback_frames", _keep_user_frames),
+        program_lines(_Flat.forward.__code__),
         warnings.catch_warnings(),
     ):
         warnings.filterwarnings("ignore", "`isinstance\\(treespec, LeafSpec", FutureWarning)
@@ -174,15 +237,6 @@ def tracing_settings(oblivious: bool = True) -> Iterator[None]:
             yield
         finally:
             logger.setLevel(level)
-
-
-def _keep_user_frames(tracer: TracerBase, frames: traceback.StackSummary) -> traceback.StackSummary:
-    after_adapter = 0
-    for index, frame in enumerate(frames):
-        if frame.name == "forward" and frame.filename == __file__:
-            after_adapter = index + 1
-    kept = [frame for frame in frames[after_adapter:] if is_user_file(frame.filename)]
-    return traceback.StackSummary.from_list(kept)
 
 
 def _trace(flat: _Flat, arguments: Arguments, strict: bool) -> ExportedProgram:
@@ -206,13 +260,25 @@ def _trace(flat: _Flat, arguments: Arguments, strict: bool) -> ExportedProgram:
 def _export(
     flat: _Flat, arguments: Arguments, examples: Sequence[Any], strict: bool, oblivious: bool
 ) -> ExportedProgram:
-    shapes = tuple(leaf.torch_spec for leaf in arguments.inputs)
+    specs = tuple(leaf.torch_spec for leaf in arguments.inputs)
+    shapes = (specs,) if specs else None
     with tracing_settings(oblivious):
-        return torch.export.export(flat, tuple(examples), dynamic_shapes=(shapes,), strict=strict)
+        if flat.effects is not None:  # which refuses what torch warns of
+            warnings.filterwarnings("ignore", "The tensor attributes? .* assigned during export")
+        return torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=strict)
+
+
+_DATA_DEPENDENT = ("GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound")
 
 
 def _trace_error(error: Exception) -> ExportError:
     location = user_location_of(error)
+    if type(error).__name__ in _DATA_DEPENDENT:
+        return ExportError(
+            "Python's control flow or a size depends on the value of a tensor, which is not known "
+            "at export; use torch.cond, torch.where or torch.while_loop, or torch._check for sizes",
+            location=location,
+        )
     text = " ".join(str(error).split("\n\nThe error above occurred")[0].split())[:800]
     if isinstance(error, NotImplementedError):
         return UnsupportedOpError(f"the program cannot be traced: {text}", location=location)
@@ -221,17 +287,10 @@ def _trace_error(error: Exception) -> ExportError:
     )
 
 
-def _warn_of_mutated_inputs(program: ExportedProgram, arguments: Arguments) -> None:
-    names = [
-        spec.arg.name
-        for spec in program.graph_signature.input_specs
-        if spec.kind is torch.export.graph_signature.InputKind.USER_INPUT
-    ]
-    mutated = set(program.graph_signature.user_inputs_to_mutate.values())
-    for name, leaf in zip(names, arguments.inputs, strict=True):
-        if name in mutated:
-            warnings.warn(
-                f"the program changes argument {leaf.path} in place; the exported function leaves "
-                "the caller's tensor as it is. Return the changed tensor to have it",
-                stacklevel=4,
-            )
+def _warn_of_changed_inputs(result: _Result, arguments: Arguments) -> None:
+    for position in result.changed_inputs:
+        warn_user(
+            f"the program changes argument {arguments.inputs[position].path} in place; the "
+            "exported function leaves the caller's tensor as it is. Return the changed tensor to "
+            "have it"
+        )

@@ -11,14 +11,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pelton.runtime.archive import ParameterSet, check_parameters, load_parameters, write_archive
-from pelton.runtime.errors import PeltonError
-from pelton.runtime.parameter import Parameter, type_text
 from rich.console import Console
 from rich.filesize import decimal
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 from rich.table import Table
+
+from pelton.runtime.archive import check_parameters, load_parameters, write_archive
+from pelton.runtime.errors import PeltonError
+from pelton.runtime.parameter import Parameter, type_text
+from pelton.runtime.parameter_set import ParameterSet
 
 _SCOPE = ""
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import sysconfig
 import traceback
+import warnings
 from pathlib import Path
 from types import FrameType
 
@@ -37,6 +39,7 @@ __all__ = [
     "is_user_file",
     "user_location",
     "user_location_of",
+    "warn_user",
 ]
 
 _OWN_FOLDER = str(Path(__file__).parent)
@@ -45,6 +48,7 @@ _PACKAGES = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
 _MACHINERY = ("torch", "iree", "numpy", "sympy", "pelton", "_pytest", "pluggy")
 
 
+@functools.lru_cache(maxsize=4096)
 def is_user_file(name: str) -> bool:
     """Tell whether a source file belongs to the program: not ours, not torch's, not Python's.
 
@@ -79,3 +83,12 @@ def user_location_of(error: BaseException) -> SourceLocation | None:
         if is_user_file(frame.filename) and frame.lineno is not None:
             return SourceLocation(frame.filename, frame.lineno)
     return None
+
+
+def warn_user(message: str) -> None:
+    """Warn about something in the user's program, at the user's own line."""
+    location = user_location()
+    if location is None:
+        warnings.warn(message, UserWarning, stacklevel=2)
+    else:
+        warnings.warn_explicit(message, UserWarning, location.file, location.line)

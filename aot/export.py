@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from iree.compiler.ir import Operation
-from pelton.runtime.files import StrPath
-from pelton.runtime.signature import SIGNATURE_KEY, Signature
+from iree.compiler.ir import Operation, StringAttr
 from torch.export import ExportedProgram
 
-from .builder import ExternalParameter, GlobalAttributes, ModuleBuilder, ModuleBuilderOptions
+from pelton.runtime.files import StrPath
+from pelton.runtime.signature import SIGNATURE_KEY, Signature
+
+from .builder import ExternalParameter, ModuleBuilder, ModuleBuilderOptions
 from .capture import TRACING_LOCK, capture
-from .errors import ExportError
-from .externalize import external_tensors
-from .importer import StateName, import_program, set_reflection
+from .compiled_module import CompiledModule
+from .errors import ExportError, warn_user
+from .freezing import without_constants
+from .importer import import_program, set_reflection
 from .mlir_module import new_module, read_module
 from .normalize import Program
 from .output import ExportOutput
 from .prepare import prepare
+from .profiles import Profiles, with_profiles
+from .program_tensors import ExternalParameters, ProgramTensors
+from .progress import stage
 from .signatures import signature_of_capture, signature_of_program
 from .state import add_state_accessors, state_name
-
-ExternalParameters = bool | str | Callable[[str], bool] | None
-"""Which parameters leave the module: all, all under a scope, those that a function picks, or as
-their `ExternalTensorTrait` says."""
 
 
 @dataclasses.dataclass
@@ -39,10 +39,12 @@ class Exported:
     Attributes:
         module_op: The module.
         external_parameters: The parameters that it takes from archives.
+        resources: The data of globals that lies in the module, by its name there.
     """
 
     module_op: Operation
     external_parameters: Sequence[ExternalParameter] = ()
+    resources: Mapping[str, bytes] = dataclasses.field(default_factory=dict)
 
 
 def export(
@@ -59,12 +61,13 @@ def export(
     import_symbolic_shape_expressions: bool = True,
     external_parameters: ExternalParameters = None,
     arg_device: Mapping[int, Any] | None = None,
+    profiles: Profiles | None = None,
 ) -> ExportOutput:
     """Export a program to one MLIR module.
 
     Args:
-        mdl: An `nn.Module`, a function of tensors, an `ExportedProgram`, or the path of a `.mlir`
-            or `.mlirbc` file.
+        mdl: An `nn.Module`, a function of tensors, a `CompiledModule` class, an `ExportedProgram`,
+            or the path of a `.mlir` or `.mlirbc` file.
         example_args: Positional arguments; the short form of `args`.
         args: Positional arguments. Tensors, `InputInfo` and `DimensionInputInfo` (also within
             lists, tuples, dicts and dataclasses) become inputs; other values are constants.
@@ -80,6 +83,8 @@ def export(
             archive when it is loaded: True, the name of their scope, or a function that picks
             them by `state_dict` key.
         arg_device: The device of each flat input, by its position.
+        profiles: Several sets of bounds, of which a call must fit one: `{"prompt": {"length":
+            (16, 128, 512)}, "token": {"length": 1}}`, or a sequence of such without names.
 
     Returns:
         The module, to be saved, compiled and inspected.
@@ -99,30 +104,122 @@ def export(
     if example_args and args is not None:
         raise ExportError("positional example arguments and args= were both given; use one")
     name = function_name or "main"
+    if isinstance(mdl, type) and issubclass(mdl, CompiledModule):
+        return _export_class(mdl, module_name, args or example_args or kwargs or function_name)
     options = ModuleBuilderOptions(import_symbolic_shape_expressions)
     builder = ModuleBuilder(new_module(module_name or "module"), options=options)
     with TRACING_LOCK:
         if isinstance(mdl, ExportedProgram):
-            program, signature, prefix = _from_program(mdl, decompositions, name)
+            traced = _from_program(mdl, decompositions, name)
         elif isinstance(mdl, torch.nn.Module) or (callable(mdl) and not isinstance(mdl, type)):
-            captured = capture(
-                mdl, args or example_args, kwargs or {}, dynamic_shapes, strict=strict_export
+            traced = trace_callable(
+                mdl,
+                args or example_args,
+                kwargs or {},
+                dynamic_shapes,
+                name=name,
+                decompositions=decompositions,
+                strict=strict_export,
             )
-            _warn_of_training(mdl)
-            program = prepare(captured.program, decompositions)
-            signature = signature_of_capture(captured, program, name)
-            prefix = captured.prefix
         else:
             raise ExportError(
                 f"cannot export {mdl!r}: not a supported type; pass an nn.Module instance, a "
                 "function, an ExportedProgram, or the path of an MLIR file"
             )
-        module = mdl if isinstance(mdl, torch.nn.Module) else None
-        attributes_of = _attributes_of(external_parameters, program, prefix, module)
-        _add_entry_point(builder, program, signature, prefix, attributes_of)
+        return assemble(builder, traced, mdl, external_parameters, profiles)
+
+
+@dataclasses.dataclass
+class Traced:
+    """A program in the importer's form.
+
+    Attributes:
+        program: The program.
+        signature: What it takes and gives.
+        prefix: What the names of its parameters start with beyond the user's names.
+    """
+
+    program: Program
+    signature: Signature
+    prefix: str = ""
+
+
+def trace_callable(
+    mdl: torch.nn.Module | Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    dynamic_shapes: Any = None,
+    *,
+    name: str = "main",
+    decompositions: Mapping[Any, Callable[..., Any]] | None = None,
+    strict: bool = False,
+    pure: bool = False,
+) -> Traced:
+    """Trace a module or function and bring it into the importer's form.
+
+    Args:
+        mdl: The module or function.
+        args: Positional arguments: tensors, specs, constants.
+        kwargs: Keyword arguments of the same kinds.
+        dynamic_shapes: Which sizes are dynamic, as for `torch.export.export`.
+        name: The entry point's name.
+        decompositions: The operators to decompose, in place of the current table.
+        strict: Trace with torch.export's strict mode.
+        pure: As for `capture`; constants then leave the signature.
+
+    Raises:
+        ExportError: The program cannot be traced, or is not pure where it must be.
+    """
+    with stage("torch.export"):
+        captured = capture(mdl, args, kwargs, dynamic_shapes, strict=strict, pure=pure)
+    _warn_of_training(mdl)
+    with stage("decomposing operators"):
+        program = prepare(captured.program, decompositions)
+    signature = signature_of_capture(captured, program, name)
+    if pure:
+        signature = without_constants(signature, captured.arguments)
+    return Traced(program, signature, captured.prefix)
+
+
+def assemble(
+    builder: ModuleBuilder,
+    traced: Traced,
+    mdl: Any,
+    external_parameters: ExternalParameters = None,
+    profiles: Profiles | None = None,
+) -> ExportOutput:
+    """Finish a module whose only entry point is a traced program.
+
+    Args:
+        builder: The module under construction.
+        traced: The program.
+        mdl: What it was traced from; a module's tensors may be marked as external.
+        external_parameters: Which parameters the module takes from an archive, as for `export`.
+        profiles: Alternative sets of bounds, as for `export`.
+    """
+    if profiles is not None:
+        traced.signature = with_profiles(traced.signature, profiles)
+    owner = getattr(mdl, "__self__", mdl)  # of a bound method, its module
+    module = owner if isinstance(owner, torch.nn.Module) else None
+    tensors = ProgramTensors(traced.program, external_parameters, traced.prefix, module)
+    _add_entry_point(builder, traced.program, traced.signature, tensors)
     add_state_accessors(builder)
     builder.finalize_construct()
-    return ExportOutput(None, Exported(builder.module_op, builder.external_parameters))
+    built = Exported(builder.module_op, builder.external_parameters, builder.resources)
+    return ExportOutput(None, built)
+
+
+def _export_class(mdl: type[CompiledModule], module_name: str | None, other: Any) -> ExportOutput:
+    if other:
+        raise ExportError(
+            f"{mdl.__qualname__} is a CompiledModule, whose methods say what they take; export it "
+            "without args, kwargs and function_name"
+        )
+    instance = mdl()
+    if module_name is not None:
+        with instance.module_op.context:
+            instance.module_op.attributes["sym_name"] = StringAttr.get(module_name)
+    return ExportOutput(None, instance)
 
 
 def _load(path: StrPath) -> ExportOutput:
@@ -133,58 +230,26 @@ def _load(path: StrPath) -> ExportOutput:
 
 def _from_program(
     exported: ExportedProgram, decompositions: Mapping[Any, Any] | None, name: str
-) -> tuple[Program, Signature, str]:
+) -> Traced:
     program = prepare(exported, decompositions)
-    return program, signature_of_program(exported, program, name), ""
+    return Traced(program, signature_of_program(exported, program, name))
 
 
 def _add_entry_point(
-    builder: ModuleBuilder,
-    program: Program,
-    signature: Signature,
-    prefix: str,
-    attributes_of: Callable[[str, torch.Tensor], GlobalAttributes],
+    builder: ModuleBuilder, program: Program, signature: Signature, tensors: ProgramTensors
 ) -> None:
-    def name_of(qualified: str) -> StateName:
-        name = qualified.removeprefix(prefix)
-        return StateName(f"__auto.{name}", name)
-
     changed = program.mutated_buffers()
     function = import_program(
         builder,
         program,
         name=signature.name,
         mutable=[tensor for _, tensor in changed],
-        name_of=name_of,
-        attributes_of=attributes_of,
+        name_of=tensors.name_of,
+        attributes_of=tensors.attributes,
     )
-    mutates = tuple(state_name(name_of(name).symbol) for name, _ in changed)
+    mutates = tuple(state_name(tensors.name_of(name).symbol) for name, _ in changed)
     signature = dataclasses.replace(signature, mutates=mutates)
     set_reflection(function, {SIGNATURE_KEY: signature.to_json()})
-
-
-def _attributes_of(
-    external: ExternalParameters, program: Program, prefix: str, module: torch.nn.Module | None
-) -> Callable[[str, torch.Tensor], GlobalAttributes]:
-    """Return what gives the attributes of a tensor's global by its `state_dict` key."""
-    scope = external if isinstance(external, str) else None
-    persistent = {name.removeprefix(prefix) for name in program.state_dict}
-    traits = external_tensors(module) if module is not None else {}
-
-    def attributes(name: str, tensor: torch.Tensor) -> GlobalAttributes:
-        trait = traits.get(name)
-        if trait is not None:
-            return GlobalAttributes(
-                external=True,
-                external_scope=scope or trait.external_scope or None,
-                name_mapper=lambda _: trait.external_name,
-            )
-        if external is None or name not in persistent:
-            return GlobalAttributes()
-        picked = external(name) if callable(external) else bool(external)
-        return GlobalAttributes(external=picked, external_scope=scope)
-
-    return attributes
 
 
 def _warn_of_training(mdl: Any) -> None:
@@ -198,8 +263,7 @@ def _warn_of_training(mdl: Any) -> None:
         if module.training and isinstance(module, kinds)
     ]
     if active:
-        warnings.warn(
+        warn_user(
             f"exporting in training mode: {', '.join(active[:3])} act differently in eval(); "
-            "call model.eval() first unless that is wanted",
-            stacklevel=3,
+            "call model.eval() first unless that is wanted"
         )

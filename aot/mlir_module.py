@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from iree.compiler.ir import Context, DictAttr, Location, MLIRError, Module, Operation, StringAttr
+
 from pelton.runtime.dtypes import BY_TORCH_MLIR, DTYPES, DType
 from pelton.runtime.files import FileKind, StrPath, atomic_write, sniff
 from pelton.runtime.signature import SIGNATURE_KEY, Signature
@@ -18,7 +19,7 @@ BYTECODE_SUFFIX = ".mlirbc"
 """Files of this suffix are written as bytecode, all others as text."""
 
 _NAMED_PARAMETER = re.compile(
-    r'#flow\.parameter\.named<(?:"((?:[^"\\]|\\.)*)"::)?"((?:[^"\\]|\\.)*)"> : tensor<(.*)>$'
+    r'#flow\.parameter\.named<(?:"([^"]*)"::)?"([^"]*)"> : tensor<(.*)>$'
 )
 
 
@@ -81,8 +82,7 @@ def parameters_of(module_op: Operation) -> ParameterTable:
         *sizes, element = match[3].split("x") if "complex" not in match[3] else _complex(match[3])
         stated = op.attributes["pelton.dtype"] if "pelton.dtype" in op.attributes else None
         dtype = DTYPES[StringAttr(stated).value] if stated is not None else _signed(element)
-        scope, name = _unquote(match[1] or ""), _unquote(match[2])
-        table.setdefault(scope, {})[name] = (dtype, tuple(int(size) for size in sizes))
+        table.setdefault(match[1] or "", {})[match[2]] = (dtype, tuple(int(size) for size in sizes))
     return table
 
 
@@ -113,17 +113,6 @@ def _signed(element: str) -> DType:
 def _complex(shaped: str) -> list[str]:
     sizes, _, element = shaped.rpartition("complex<")
     return [*sizes.rstrip("x").split("x"), f"complex<{element}"] if sizes else [shaped]
-
-
-def _unquote(text: str) -> str:
-    """Return the text of an MLIR string literal's inside."""
-    data = re.sub(rb"\\([0-9A-F]{2}|.)", _unescape, text.encode())
-    return data.decode()
-
-
-def _unescape(match: re.Match[bytes]) -> bytes:
-    escaped = match[1]
-    return bytes([int(escaped, 16)]) if len(escaped) == 2 else escaped
 
 
 def _diagnostics(error: Exception) -> str:

@@ -6,7 +6,7 @@ the end of the graph, and changes of the caller's tensors are dropped: they stay
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -38,6 +38,7 @@ class Program:
         range_constraints: The range of each symbol.
         inputs: The placeholders of the inputs at run time, in order.
         outputs: The results: a node, or a constant.
+        changed_inputs: The inputs whose new values are the first of `outputs`.
     """
 
     graph_module: torch.fx.GraphModule
@@ -48,6 +49,7 @@ class Program:
     range_constraints: dict[Any, Any]
     inputs: list[torch.fx.Node]
     outputs: list[torch.fx.Node | ConstantArgument]
+    changed_inputs: list[torch.fx.Node] = field(default_factory=list)
 
     def mutated_buffers(self) -> list[tuple[str, torch.Tensor]]:
         """Return the qualified name and tensor of each buffer that the program changes."""
@@ -64,11 +66,13 @@ class Program:
         return found
 
 
-def normalize(program: ExportedProgram) -> Program:
+def normalize(program: ExportedProgram, *, return_changed_inputs: bool = False) -> Program:
     """Return an exported program in the importer's form. The program's own graph is changed.
 
     Args:
         program: A functional program, such as `decompositions.legalize` returns.
+        return_changed_inputs: Return what the program puts in place of its inputs, before its
+            own results; else that is dropped.
 
     Raises:
         ExportError: It has inputs or results of a kind that has no form in MLIR.
@@ -90,10 +94,14 @@ def normalize(program: ExportedProgram) -> Program:
             )
         input_specs.append(spec)
     outputs: list[torch.fx.Node | ConstantArgument] = []
+    changed: list[torch.fx.Node] = []
     output_specs: list[OutputSpec] = []
     for out in signature.output_specs:
         if out.kind is OutputKind.USER_INPUT_MUTATION:
-            continue
+            if not return_changed_inputs:
+                continue
+            changed.append(nodes[str(out.target)])
+            out = OutputSpec(OutputKind.USER_OUTPUT, out.arg, None)
         if out.kind is OutputKind.BUFFER_MUTATION:
             producer = _own_producer(graph, nodes[out.arg.name])
             out = OutputSpec(out.kind, TensorArgument(producer.name), out.target)
@@ -117,6 +125,7 @@ def normalize(program: ExportedProgram) -> Program:
         dict(program.range_constraints),
         inputs,
         outputs,
+        changed,
     )
 
 

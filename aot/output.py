@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import enum
 import os
-import tempfile
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,15 +11,20 @@ from typing import Any, Protocol
 from iree.compiler.api import Output, Session
 from iree.compiler.ir import MLIRError, Operation
 from iree.compiler.passmanager import PassManager
+
 from pelton.runtime.files import StrPath, atomic_path
 from pelton.runtime.signature import Signature
 from pelton.runtime.vmfb import ParameterTable
 
+from .artifacts import Storage, recipe
 from .builder import ExternalParameter
-from .errors import ExportError, ParameterError
+from .config import CONFIGURED, Configured
+from .errors import ExportError, ParameterError, warn_user
+from .fingerprint import Resources
 from .mlir_module import parameters_of, signatures_of, write_module
 from .params import ParameterArchiveBuilder
-from .targets import Artifact, find_target
+from .progress import stage
+from .targets import Artifact
 
 
 class ImportPhase(enum.Enum):
@@ -92,6 +95,8 @@ class ExportOutput:
     ) -> None:
         self._session = session
         self.compiled_module = compiled_module
+        self.resources = Resources(getattr(compiled_module, "resources", {}))
+        """The large data of the module, as far as it was made here and not read from a file."""
         self._phase = ImportPhase.IMPORT
         self._loaded_from: Path | None = None
 
@@ -129,7 +134,8 @@ class ExportOutput:
         Raises:
             ArtifactError: The folder does not exist, or the path is a folder.
         """
-        write_module(self.mlir_module, file_path)
+        with stage(f"writing {file_path}"):
+            write_module(self.mlir_module, file_path)
 
     def save_parameters(self, file_path: StrPath, *, scope: str | None = None) -> Path:
         """Write the external parameters that the module needs, and nothing else.
@@ -160,7 +166,8 @@ class ExportOutput:
         for parameter in held:
             if scope in (None, parameter.scope):
                 archive.add_tensor(parameter.name, parameter.tensor)
-        return archive.save(file_path)
+        with stage(f"writing {file_path}"):
+            return archive.save(file_path)
 
     def verify(self) -> None:
         """Check the module with MLIR's verifier.
@@ -194,6 +201,8 @@ class ExportOutput:
         *,
         target: str = "cpu",
         target_backends: str | Sequence[str] | None = (),
+        cache_dir: StrPath | Configured | None = CONFIGURED,
+        timing_cache_file_path: StrPath | None = None,
         **options: Any,
     ) -> Output | None:
         """Compile the module.
@@ -204,6 +213,8 @@ class ExportOutput:
                 of IREE.
             target_backends: The same as one or several names of IREE backends; None takes the
                 flags set on `session`.
+            cache_dir: Folder of the compile cache; None: no cache; default: `aot.config.cache_dir`.
+            timing_cache_file_path: Where TensorRT keeps kernel timings; default: `aot.config`'s.
             options: Options of the target; see `targets.iree.IreeOptions`.
 
         Returns:
@@ -215,16 +226,15 @@ class ExportOutput:
             ArtifactError: `save_to` cannot be written.
         """
         target, options = self._backend(target, target_backends, options)
-        chosen, implied = find_target(target)
-        checked = chosen.options({**implied, **options})
+        made = recipe(target, options, Storage(cache_dir, timing_cache_file_path))
         if isinstance(save_to, (str, os.PathLike)):
-            with atomic_path(save_to) as temporary:
-                self._tell(chosen.build(self.mlir_module, temporary, checked))
+            with stage(f"compiling for {target}"), atomic_path(save_to) as temporary:
+                final = Path(save_to)
+                self._tell(made.make(self.mlir_module, self.resources, temporary, replaces=final))
             return None
         output = save_to if isinstance(save_to, Output) else Output.open_membuffer()
-        with tempfile.TemporaryDirectory(prefix="pelton-") as folder:
-            path = Path(folder, "module.vmfb")
-            self._tell(chosen.build(self.mlir_module, path, checked))
+        with stage(f"compiling for {target}"), made.private_file() as path:
+            self._tell(made.make(self.mlir_module, self.resources, path, private=True))
             output.write(path.read_bytes())
         return output if save_to is None else None
 
@@ -245,4 +255,4 @@ class ExportOutput:
     @staticmethod
     def _tell(artifact: Artifact) -> None:
         for note in artifact.notes:
-            warnings.warn(note, stacklevel=3)
+            warn_user(note)

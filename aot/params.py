@@ -7,18 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pelton.runtime.archive import (
-    WRITABLE_SUFFIXES,
-    ParameterSet,
-    add_to_index,
-    open_archive,
-    write_archive,
-)
+from torch import nn
+
+from pelton.runtime.archive import WRITABLE_SUFFIXES, open_archive, write_archive
 from pelton.runtime.archive_irpa import type_of
 from pelton.runtime.errors import ParameterError
 from pelton.runtime.files import StrPath
 from pelton.runtime.parameter import Parameter, blob_of, parameter_of, type_text
-from torch import nn
+from pelton.runtime.parameter_set import ParameterSet, add_to_index
 
 from .externalize import externalize_module_parameters, named_tensors
 

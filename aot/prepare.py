@@ -16,13 +16,17 @@ from .normalize import Program, normalize
 
 
 def prepare(
-    program: ExportedProgram, decompositions: Mapping[Any, Callable[..., Any]] | None = None
+    program: ExportedProgram,
+    decompositions: Mapping[Any, Callable[..., Any]] | None = None,
+    *,
+    return_changed_inputs: bool = False,
 ) -> Program:
     """Return a program in the form that the importer takes; the given one is left as it is.
 
     Args:
         program: What torch.export made.
         decompositions: The operators to decompose, in place of the current table.
+        return_changed_inputs: As for `normalize`.
 
     Raises:
         DynamicShapeError: Its meaning depends on a dynamic size being 1.
@@ -37,7 +41,7 @@ def prepare(
         raise
     except Exception as error:
         raise _decomposition_error(error) from error
-    return normalize(legal)
+    return normalize(legal, return_changed_inputs=return_changed_inputs)
 
 
 def _decomposition_error(error: Exception) -> UnsupportedOpError:

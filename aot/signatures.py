@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
-import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,9 +23,9 @@ from torch.export.graph_signature import ConstantArgument
 
 from .arguments import InputLeaf, shift
 from .capture import Capture
-from .errors import DynamicShapeError, ExportError
+from .errors import DynamicShapeError, ExportError, warn_user
 from .normalize import Program
-from .shapes import size_of, symbols_of
+from .shapes import Axis, size_of, symbols_of
 from .tensor_data import dtype_row
 
 PACKAGES = ("pelton", "torch", "iree-base-compiler")
@@ -157,13 +157,25 @@ def _program_parameters(
     return parameters
 
 
+@dataclass
+class _Symbol:
+    """A symbol of a program: what it is called, and what was asked of the size it stands for."""
+
+    name: str
+    named_by_user: bool
+    asked: Axis | None
+
+
 class _Dims:
     """Names the symbols of a program: as the user did, else after the argument they come from."""
 
     def __init__(self, ranges: Mapping[Any, Any]) -> None:
         self._ranges = {str(symbol): bounds for symbol, bounds in ranges.items()}
-        self._names: dict[str, str] = {}
-        self._opts: dict[str, int | None] = {}
+        self._symbols: dict[str, _Symbol] = {}
+
+    @property
+    def _names(self) -> dict[str, str]:
+        return {symbol: found.name for symbol, found in self._symbols.items()}
 
     def add_input(self, leaf: InputLeaf, value: Any) -> None:
         """Name the symbols of one input's sizes.
@@ -171,46 +183,27 @@ class _Dims:
         Raises:
             DynamicShapeError: A size that was asked to be dynamic is fixed, or two names are one.
         """
-        sizes_ = enumerate(value.shape) if isinstance(value, torch.Tensor) else [(-1, value)]
-        for axis, size in sizes_:
+        sizes = enumerate(value.shape) if isinstance(value, torch.Tensor) else [(-1, value)]
+        for axis, size in sizes:
             asked = leaf.axes.get(axis)
-            if not isinstance(size, torch.SymInt):
-                if asked is not None and asked.strict:
-                    raise DynamicShapeError(
-                        f"argument {leaf.path}: dimension {axis} was asked to be dynamic, but the "
-                        f"program fixes it to {size}"
-                    )
-                if asked is not None:
-                    warnings.warn(
-                        f"argument {leaf.path}: dimension {axis} (Dim.AUTO) is fixed to {size} by "
-                        "the program",
-                        stacklevel=2,
-                    )
-                continue
-            self._name(leaf, axis, size, asked)
+            where = leaf.path if axis < 0 else f"{leaf.path}: dimension {axis}"
+            symbols = symbols_of(size) if isinstance(size, torch.SymInt) else set()
+            if asked is not None and not symbols:
+                _say_fixed(asked, f"argument {where}", size)
+            for symbol in symbols:
+                default = leaf.path if axis < 0 else f"{leaf.path}_dim{axis}"
+                self._name(symbol, asked, default, f"argument {where}")
 
-    def _name(self, leaf: InputLeaf, axis: int, size: torch.SymInt, asked: Any) -> None:
-        symbols = symbols_of(size)
-        root = getattr(getattr(asked, "torch", None), "root", None)
-        wanted = asked.name if asked is not None else None
-        wanted = wanted or (root.__name__ if root is not None else None)
-        default = f"{leaf.path}_dim{axis}" if axis >= 0 else leaf.path
-        for symbol in symbols:
-            known = self._names.get(symbol)
-            if known is None or (wanted and self._is_default(symbol)):
-                self._names[symbol] = wanted or default
-            elif wanted and known != wanted and len(symbols) == 1:
-                raise DynamicShapeError(
-                    f"argument {leaf.path}: dimension {axis} ({wanted!r}) must equal {known!r} for "
-                    "this program; give both one name"
-                )
-            if wanted:
-                self._opts.setdefault(symbol, None)
-            if asked is not None and asked.opt is not None and str(size.node.expr) == symbol:
-                self._opts[symbol] = asked.opt
-
-    def _is_default(self, symbol: str) -> bool:
-        return symbol not in self._opts
+    def _name(self, symbol: str, asked: Axis | None, default: str, where: str) -> None:
+        wanted = (asked.name or asked.root) if asked is not None else None
+        known = self._symbols.get(symbol)
+        if known is None or (wanted and not known.named_by_user):
+            self._symbols[symbol] = _Symbol(wanted or default, bool(wanted), asked)
+        elif wanted and known.name != wanted:
+            raise DynamicShapeError(
+                f"{where} ({wanted!r}) must equal {known.name!r} for this program; "
+                "give both one name"
+            )
 
     def leaf(self, value: Any, path: str) -> Leaf:
         """Return the leaf of an input or result from its traced value."""
@@ -231,16 +224,31 @@ class _Dims:
     def table(self) -> tuple[Dim, ...]:
         """Return the named dimensions with their bounds; one for each name."""
         found: dict[str, Dim] = {}
-        for symbol, name in self._names.items():
-            low, high = self._bounds(symbol)
-            dim = Dim(name, low, high, self._opts.get(symbol), symbol)
-            found.setdefault(name, dim)
+        for symbol, named in self._symbols.items():
+            low, high = self._bounds(symbol, named.asked)
+            opt = named.asked.opt if named.asked is not None else None
+            found.setdefault(named.name, Dim(named.name, low, high, opt, symbol))
         return tuple(found.values())
 
-    def _bounds(self, symbol: str) -> tuple[int, int | None]:
+    def _bounds(self, symbol: str, asked: Axis | None) -> tuple[int, int | None]:
         bounds = self._ranges.get(symbol)
         if bounds is None:
             return 0, None
         low = int(bounds.lower) if bounds.lower.is_finite and bounds.lower > 0 else 0
+        if low == 2 and asked is not None and asked.min is not None:
+            low = asked.min  # torch traces no size below 2 and then states that as a bound
         high = bounds.upper
         return low, int(high) if getattr(high, "is_Integer", False) and high < 2**62 else None
+
+
+def _say_fixed(asked: Axis, where: str, size: Any) -> None:
+    """Refuse, or for `Dim.AUTO` say, that a size which was asked to be dynamic is fixed.
+
+    Raises:
+        DynamicShapeError: It must not be.
+    """
+    if asked.strict:
+        raise DynamicShapeError(
+            f"{where} was asked to be dynamic, but the program fixes it to {size}"
+        )
+    warn_user(f"{where} (Dim.AUTO) is fixed to {size} by the program")

@@ -115,7 +115,7 @@ class InputInfo:
     @property
     def shape_bounds(self) -> ShapeBounds:
         """The smallest, the optimal and the largest shape."""
-        triples = [_triple(size) for size in self.shape]
+        triples = [bounds_of_size(size, "shape") for size in self.shape]
         return ShapeBounds(*(tuple(triple[i] for triple in triples) for i in range(3)))
 
     @property
@@ -171,7 +171,20 @@ def _check_bounds(bounds: Any, where: str) -> tuple[int, int, int]:
     return low, optimal, high
 
 
-def _triple(size: InputSize) -> tuple[int, int, int]:
+def bounds_of_size(size: InputSize, where: str) -> tuple[int, int, int]:
+    """Return the smallest, the optimal and the largest value of a size.
+
+    Args:
+        size: Fixed, `(min, opt, max)`, or named.
+        where: What has it, for the message.
+
+    Raises:
+        ExportError: It is of another kind, or its bounds are out of order.
+
+    Example:
+        >>> bounds_of_size(3, "x"), bounds_of_size((1, 2, 4), "x")
+        ((3, 3, 3), (1, 2, 4))
+    """
     if isinstance(size, NamedDimension):
         return size.min, size.opt, size.max
-    return (size, size, size) if isinstance(size, int) else size
+    return _check_bounds((size, size, size) if type(size) is int else size, where)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from iree.compiler.dialects import func as func_dialect
 from iree.compiler.ir import (
     FlatSymbolRefAttr,
+    FloatType,
     FunctionType,
     InsertionPoint,
     Location,
     Operation,
+    RankedTensorType,
     StringAttr,
     Type,
     TypeAttr,
 )
+
 from pelton.runtime.dtypes import BY_TORCH_MLIR, DTYPES, DType
-from pelton.runtime.signature import SIGNATURE_KEY, Parameter, Signature, TensorSpec
+from pelton.runtime.signature import SIGNATURE_KEY, Parameter, ScalarSpec, Signature, TensorSpec
 
 from .builder import DTYPE_ATTRIBUTE, ModuleBuilder
 from .importer import set_reflection
@@ -39,12 +42,12 @@ def state_name(symbol: str) -> str:
 
 
 def add_state_accessors(builder: ModuleBuilder) -> None:
-    """Add a getter and a setter for each mutable tensor global of the module."""
+    """Add a getter and a setter for each mutable global of the module."""
     for op in list(builder.body.operations):
         operation = op.operation
         if operation.name == "util.global" and "is_mutable" in operation.attributes:
             type_ = TypeAttr(operation.attributes["type"]).value
-            if str(type_).startswith("tensor<") and "?" not in str(type_):
+            if "?" not in str(type_):
                 _add_pair(builder, operation, type_)
 
 
@@ -53,7 +56,7 @@ def _add_pair(builder: ModuleBuilder, operation: Operation, type_: Type) -> None
     name = state_name(symbol)
     if GET + name in builder.symbol_table:
         name = symbol
-    spec = TensorSpec(_dtype(operation, type_), tuple(type_.shape))  # type: ignore[attr-defined]
+    spec = _spec(operation, type_)
     reference = {"global": FlatSymbolRefAttr.get(symbol, builder.context)}
     with builder.ip, Location.unknown(builder.context):
         getter = func_dialect.FuncOp(GET + name, FunctionType.get([], [type_]))
@@ -72,6 +75,13 @@ def _add_pair(builder: ModuleBuilder, operation: Operation, type_: Type) -> None
     for function, signature in ((getter, gets), (setter, sets)):
         builder.symbol_table.insert(function)
         set_reflection(function.operation, {SIGNATURE_KEY: signature.to_json()})
+
+
+def _spec(operation: Operation, type_: Type) -> TensorSpec | ScalarSpec:
+    if isinstance(type_, RankedTensorType):
+        return TensorSpec(_dtype(operation, type_), tuple(type_.shape))
+    kind = "float" if isinstance(type_, FloatType) else "int"
+    return ScalarSpec("bool" if str(type_) == "i1" else kind)
 
 
 def _dtype(operation: Operation, type_: Type) -> DType:

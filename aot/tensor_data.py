@@ -15,6 +15,7 @@ from iree.compiler.ir import (
 )
 from pelton.runtime.dtypes import DType, dtype_of
 
+from .dataless import has_data
 from .errors import ExportError
 
 
@@ -54,7 +55,7 @@ def tensor_bytes(tensor: torch.Tensor) -> memoryview:
     Raises:
         ExportError: The tensor has no data (it is on the meta device or fake).
     """
-    if tensor.is_meta or isinstance(tensor, torch._subclasses.FakeTensor):
+    if not has_data(tensor):
         raise ExportError(
             f"a tensor of shape {tuple(tensor.shape)} has no data (device {tensor.device}); "
             "export it with external_parameters, or give it values"
@@ -63,10 +64,18 @@ def tensor_bytes(tensor: torch.Tensor) -> memoryview:
     return memoryview(flat.view(torch.uint8).numpy())
 
 
-def elements_attribute(tensor: torch.Tensor, type_: Type, context: Context) -> Attribute:
+def elements_attribute(
+    tensor: torch.Tensor, type_: Type, context: Context, resources: dict[str, bytes]
+) -> Attribute:
     """Return a tensor's values as an elements attribute of type `type_`.
 
     The values are copied, so later changes to the tensor do not change the module.
+
+    Args:
+        tensor: The tensor.
+        type_: The builtin tensor type.
+        context: The module's context.
+        resources: Gets the copy, which the attribute shares, under its name in the module.
     """
     if tensor.numel() == 0:
         return Attribute.parse(f"dense<> : {type_}", context)
@@ -77,12 +86,15 @@ def elements_attribute(tensor: torch.Tensor, type_: Type, context: Context) -> A
     # No more than the elements need: readers of bytecode do not align what they read.
     alignment = min(tensor.element_size(), 8)
     with context, Location.unknown():
-        return DenseResourceElementsAttr.get_from_buffer(
+        attribute = DenseResourceElementsAttr.get_from_buffer(
             data,
             f"torch_tensor_{shape}_{tensor.dtype}",
             RankedTensorType(type_),
             alignment=alignment,
         )
+    final_name = str(attribute).removeprefix("dense_resource<").partition(">")[0]
+    resources[final_name] = data
+    return attribute
 
 
 def shape_of(value: Any) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""How long archives take to open and write, and how much memory that needs.
+"""How long archives take to open, to load with a program, and to write, and the memory it needs.
 
     python benchmarks/archives.py [--megabytes 512] [--rounds 5] [--folder DIR]
 
@@ -19,10 +19,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from pelton.runtime.archive import open_archive, write_archive
-from pelton.runtime.parameter import CHUNK_BYTES, Parameter, parameter_of
+import torch
 from rich.console import Console
 from rich.table import Table
+
+from pelton import aot, runtime
+from pelton.runtime.archive import open_archive, write_archive
+from pelton.runtime.parameter import CHUNK_BYTES, Parameter, parameter_of
 
 TENSORS = 16
 SUFFIXES = (".irpa", ".safetensors")
@@ -79,6 +82,43 @@ def open_rows(folder: Path, megabytes: int) -> list[tuple[str, ...]]:
             rows.append((f"{size} MB {suffix}", microseconds, kilobytes, f"{taken / base:.2f}"))
             del archive
             path.unlink()
+    return rows
+
+
+def compile_sum(folder: Path, megabytes: int) -> Path:
+    """Compile a program that uses all parameters of `parameters_of`; no weights are needed."""
+    size = (megabytes << 20) // TENSORS
+    weights = [torch.empty(size, dtype=torch.uint8, device="meta") for _ in range(TENSORS)]
+    model = torch.nn.Module()
+    model.layer = torch.nn.ModuleList(torch.nn.Module() for _ in weights)
+    for layer, weight in zip(model.layer, weights, strict=True):
+        layer.register_buffer("weight", weight)
+    model.forward = lambda x: sum((layer.weight for layer in model.layer), x)
+    path = folder / "program.vmfb"
+    example = torch.empty(size, dtype=torch.uint8)
+    aot.export(model, args=(example,), external_parameters=True).compile(path)
+    return path
+
+
+def load_rows(folder: Path, megabytes: int) -> list[tuple[str, ...]]:
+    """Time of `runtime.load` by size of the archive; the last column is of the smallest."""
+    rows = []
+    base = 0.0
+    for size in (1, max(1, megabytes // 8), megabytes):
+        program, path = compile_sum(folder, size), folder / "load.irpa"
+        write_archive(path, parameters_of(size))
+        runtime.load(program, parameters=path)
+        before = resident_bytes()
+        executable = runtime.load(program, parameters=path)
+        touched = resident_bytes() - before
+        taken = statistics.median(
+            seconds(lambda p=program, a=path: runtime.load(p, parameters=a)) for _ in range(20)
+        )
+        base = base or taken
+        kilobytes = f"{touched / 1024:.0f} kB"
+        rows.append((f"{size} MB", f"{taken * 1e3:.2f} ms", kilobytes, f"{taken / base:.2f}"))
+        del executable
+        path.unlink()
     return rows
 
 
@@ -142,6 +182,8 @@ def main() -> None:
         folder = Path(name)
         opened = open_rows(folder, args.megabytes)
         show("open_archive", ("archive", "time", "memory touched", "of smallest"), opened)
+        loaded = load_rows(folder, args.megabytes)
+        show("runtime.load", (".irpa", "time", "memory touched", "of smallest"), loaded)
         written = write_rows(folder, args.megabytes, args.rounds)
         show("write_archive (best round)", ("writer", "throughput", "of plain"), written)
         needed = memory_rows(folder, args.megabytes)

@@ -1,5 +1,6 @@
 """Load and call what Pelton compiled; needs numpy and an engine, neither torch nor a compiler."""
 
+from .archive import open_archive
 from .devices import DeviceInfo, devices
 from .errors import (
     ArtifactError,
@@ -14,24 +15,34 @@ from .errors import (
     UnsupportedOpError,
 )
 from .executable import Executable, Function, State, load
+from .input_infos import DimensionInputInfo, InputInfo, ScalarInputInfo, ShapeBounds
+from .parameter_set import ParameterSet
 from .signature import Signature
+from .sizes import Profile
 
 __all__ = [
     "ArtifactError",
     "CompileError",
     "DeviceError",
     "DeviceInfo",
+    "DimensionInputInfo",
     "DynamicShapeError",
     "Executable",
     "ExportError",
     "Function",
+    "InputInfo",
     "MissingDependencyError",
     "ParameterError",
+    "ParameterSet",
     "PeltonError",
+    "Profile",
+    "ScalarInputInfo",
+    "ShapeBounds",
     "Signature",
     "SignatureError",
     "State",
     "UnsupportedOpError",
     "devices",
     "load",
+    "open_archive",
 ]

@@ -23,6 +23,7 @@ from .dtypes import DType
 from .errors import ArtifactError, ParameterError
 from .files import FileKind, StrPath, atomic_write, sniff
 from .parameter import Parameter, parameter_of, type_text
+from .parameter_set import ParameterSet
 
 Access = Literal["read", "private", "write"]
 """How a file is mapped: read-only; writable in memory only; or writable through to the file."""
@@ -43,96 +44,6 @@ _PLANS: dict[str, Callable[[list[Parameter]], Plan]] = {
 
 WRITABLE_SUFFIXES = tuple(_PLANS)
 """The suffixes of the formats that can be written."""
-
-
-class ParameterSet(Mapping[str, Parameter]):
-    """Parameters by name, from one or more files or from memory.
-
-    Args:
-        parameters: The parameters, each name once.
-        origin: Where they come from, as messages say it.
-
-    Raises:
-        ParameterError: A name comes twice.
-
-    Example:
-        >>> given = ParameterSet([parameter_of("bias", np.zeros(2, np.float32))])
-        >>> str(given["bias"]), len(given), given.nbytes
-        ('bias (float32 2)', 1, 8)
-    """
-
-    def __init__(self, parameters: Iterable[Parameter], origin: str = "memory") -> None:
-        self.origin = origin
-        self._parameters: dict[str, Parameter] = {}
-        twice = []
-        for parameter in parameters:
-            if parameter.name in self._parameters:
-                twice.append(parameter.name)
-            self._parameters[parameter.name] = parameter
-        if twice:
-            names = ", ".join(map(repr, twice))
-            raise ParameterError(f"these parameters come more than once in {origin}: {names}")
-
-    def __getitem__(self, name: str) -> Parameter:
-        try:
-            return self._parameters[name]
-        except KeyError:
-            raise KeyError(f"no parameter {name!r} in {self.origin}") from None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._parameters)
-
-    def __len__(self) -> int:
-        return len(self._parameters)
-
-    def __repr__(self) -> str:
-        return f"ParameterSet({len(self)} parameters, {self.nbytes} bytes, from {self.origin})"
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of all contents; tied tensors count once, splats not at all."""
-        sizes = {p.identity() or p.name: p.nbytes for p in self.values() if not p.splat}
-        return sum(sizes.values())
-
-    def index(self, names: Iterable[str] | None = None, *, writable: bool = False) -> Any:
-        """Return an `iree.runtime.ParameterIndex` over the same memory.
-
-        Contents are copied only where they are strided or on another device. The index, and what
-        is made of it, keep the memory alive.
-
-        Args:
-            names: The parameters to put in; all by default.
-            writable: Programs may write to them.
-        """
-        import iree.runtime
-
-        index = iree.runtime.ParameterIndex()
-        for name in self if names is None else names:
-            add_to_index(index, self[name], writable=writable)
-        return index
-
-    def provider(self, scope: str, names: Iterable[str] | None = None) -> Any:
-        """Return an `iree.runtime.ParameterProvider` of these parameters.
-
-        IREE's CPU devices use contents that start at a multiple of 64 bytes in place; those of
-        archives that Pelton wrote and those of torch tensors do.
-
-        Args:
-            scope: The scope by which the program asks for them.
-            names: The parameters that the program needs; all by default.
-        """
-        return self.index(names).create_provider(scope)
-
-
-def add_to_index(
-    index: Any, parameter: Parameter, *, readable: bool = True, writable: bool = False
-) -> None:
-    """Add one parameter to an `iree.runtime.ParameterIndex`, over the same memory."""
-    about = archive_irpa.metadata(parameter)
-    if parameter.splat:
-        index.add_splat(parameter.name, parameter.data, parameter.nbytes, about)
-    else:
-        index.add_buffer(parameter.name, parameter.contents(), readable, writable, about)
 
 
 def open_archive(path: StrPath, *, access: Access = "read", mapped: bool = True) -> ParameterSet:
@@ -285,7 +196,7 @@ def check_parameters(
         "missing": [],
         "of another element type": [],
         "of another shape": [],
-        "not used by the program": [],
+        _UNUSED: [],
     }
     used: dict[int, set[str]] = {}
     for scope, names in needed.items():
@@ -305,15 +216,19 @@ def check_parameters(
                 found["of another shape"].append(f"{label}: {wanted}, given {text}")
     if not allow_unused:
         for source in {id(source): source for source in given.values()}.values():
-            found["not used by the program"] += _unused(source, used.get(id(source), set()))
+            found[_UNUSED] += _unused(source, used.get(id(source), set()))
     if any(found.values()):
         lines = [
             f"  {what} ({len(items)}): {', '.join(items)}" for what, items in found.items() if items
         ]
+        if len(lines) == 1 and found[_UNUSED]:
+            lines.append(f"  {_UNUSED_HINT}")
         raise ParameterError("the parameters do not fit the program:\n" + "\n".join(lines))
 
 
 _NOTHING = ParameterSet([])
+_UNUSED = "not used by the program"
+_UNUSED_HINT = "if that is meant, load with allow_unused_parameters=True"
 
 
 def _unused(source: ParameterSet, used: set[str]) -> list[str]:

@@ -15,10 +15,13 @@ import iree.runtime as iree
 import numpy as np
 
 from .dtypes import DType, dtype_of
-from .errors import DeviceError
+from .errors import DeviceError, SignatureError
 
 ALIGNMENT = 64
 """Bytes to which IREE's host memory must be aligned (its heap allocator refuses anything else)."""
+
+_HOST_KINDS = (1, 3)
+"""DLPack's device types of memory that the processor can read: its own, and CUDA's pinned."""
 
 _MEMORY = int(iree.MemoryType.DEVICE_LOCAL | iree.MemoryType.HOST_VISIBLE)
 _USAGE = int(iree.BufferUsage.DEFAULT | iree.BufferUsage.MAPPING)
@@ -40,10 +43,19 @@ class Arrays(Protocol):
     """One array library: how its arrays become buffer views and back."""
 
     def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> Any:
-        """Return a HAL buffer view of `array`: of its memory, unless it is or must be copied."""
+        """Return a HAL buffer view of `array`: of its memory, unless it is or must be copied.
+
+        The view need not keep the memory alive: the caller holds `array` while it is in use.
+        """
 
     def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:
         """Return an array of the memory of a HAL buffer view."""
+
+    def memory(self, array: Any) -> tuple[int, int]:
+        """Return the address and the number of bytes of a contiguous array."""
+
+    def copy(self, array: Any) -> Any:
+        """Return a copy in memory of its own."""
 
 
 def arrays_for(array: Any) -> Arrays:
@@ -54,7 +66,7 @@ def arrays_for(array: Any) -> Arrays:
     if torch is not None and isinstance(array, torch.torch.Tensor):
         return torch
     if hasattr(array, "__dlpack__") and not isinstance(array, np.generic):
-        return DLPackArrays(type(array))
+        return DLPackArrays(array)
     return NUMPY
 
 
@@ -71,9 +83,10 @@ class NumpyArrays:
         shape = np.shape(array)
         if 0 in shape:
             return _empty_view(device, shape, dtype)
-        array = np.asarray(array, order="C").reshape(shape)
+        array = np.asarray(array, dtype.numpy, order="C").reshape(shape)  # in native byte order
         raw = array.view(np.dtype(f"u{dtype.itemsize}")) if dtype.itemsize <= 8 else array
-        if not copy and array.ctypes.data % ALIGNMENT == 0 and device.dlpack[0] == 1:
+        lendable = raw.flags.writeable and raw.ctypes.data % ALIGNMENT == 0
+        if lendable and not copy and device.dlpack[0] == 1:
             buffer = device.hal.allocator.import_host_allocation(raw, _MEMORY, _USAGE)
             return iree.HalBufferView(buffer, shape, dtype.hal)
         buffer = device.hal.allocator.allocate_buffer_copy(
@@ -90,6 +103,16 @@ class NumpyArrays:
         flat = mapped.asarray((view.byte_length,), np.dtype(np.uint8))
         return flat.view(dtype.numpy).reshape(shape)
 
+    def memory(self, array: Any) -> tuple[int, int]:
+        """Return the address and the number of bytes of a contiguous array."""
+        if not isinstance(array, np.ndarray):
+            return 0, 0  # a scalar is copied on its way in
+        return array.__array_interface__["data"][0], array.nbytes
+
+    def copy(self, array: Any) -> Any:
+        """Return a copy in memory of its own."""
+        return array.copy()
+
 
 class TorchArrays:
     """torch tensors. Made once torch is known to be imported; holds the functions it needs."""
@@ -103,15 +126,22 @@ class TorchArrays:
         """Return a buffer view; the tensor's memory is used when it can be used as it lies."""
         if array.requires_grad:
             array = array.detach()
+        if array.is_conj() or array.is_neg():  # marked so, while the memory holds other values
+            array = array.resolve_conj().resolve_neg()
         on_device = array.is_cpu if device.dlpack[0] == 1 else array.is_cuda
         if not on_device:
             raise DeviceError(
                 f"a tensor on {array.device} was given to a program on {device}; "
-                f"move it with .to({str(device).partition(':')[0]!r})"
+                f"move it with .to({self._name_of(device)!r})"
             )
         if not array.is_cpu:
             self.torch.cuda.current_stream(array.device).synchronize()
-        address = array.data_ptr()
+        try:
+            address = array.data_ptr()
+        except RuntimeError as error:  # sparse, nested, or a stand-in of a transformation
+            raise SignatureError(
+                f"a tensor without memory of its own was given ({array.layout}); pass a dense one"
+            ) from error
         if not address:
             return _empty_view(device, tuple(array.shape), dtype)
         if copy or address % ALIGNMENT or not array.is_contiguous():
@@ -121,6 +151,19 @@ class TorchArrays:
             view = device.hal.from_dlpack_capsule(self._to_dlpack(array))
             return iree.HalBufferView(view.get_buffer(), tuple(array.shape), dtype.hal)
         return device.hal.from_dlpack_capsule(self._to_dlpack(array))
+
+    def memory(self, array: Any) -> tuple[int, int]:
+        """Return the address and the number of bytes of a contiguous tensor."""
+        return array.data_ptr(), array.nbytes
+
+    def copy(self, array: Any) -> Any:
+        """Return a copy in memory of its own."""
+        return array.clone()
+
+    def _name_of(self, device: HalDevice) -> str:
+        """Return what torch calls a device."""
+        kind, index = device.dlpack
+        return {1: "cpu", 2: f"cuda:{index}", 10: f"cuda:{index}"}.get(kind, str(device))
 
     def _aligned_copy(self, array: Any) -> Any:
         """Return a contiguous copy in memory of its own, which torch aligns."""
@@ -143,27 +186,60 @@ class DLPackArrays:
     """Arrays of any library with the DLPack protocol, such as CuPy and JAX.
 
     Args:
-        cls: The library's array type; results are made by its module's `from_dlpack`.
+        array: An array of the library, whose `from_dlpack` makes the results.
     """
 
-    def __init__(self, cls: type) -> None:
-        self._module = sys.modules.get(cls.__module__.partition(".")[0])
+    def __init__(self, array: Any) -> None:
+        self._from_dlpack = _from_dlpack_of(array)
 
     def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> Any:
         """Return a buffer view of the array's memory, or of a copy made through numpy."""
-        if not copy:
+        kind, index = array.__dlpack_device__()
+        if kind not in (device.dlpack[0], *_HOST_KINDS):
+            raise DeviceError(
+                f"a {type(array).__name__} on DLPack device {int(kind)}:{index} was given to a "
+                f"program on {device}; move it there or to the host"
+            )
+        if not copy and kind == device.dlpack[0]:
             try:
                 return device.hal.from_dlpack_capsule(array.__dlpack__())
             except (ValueError, IndexError, TypeError, BufferError):
                 pass  # strided, unaligned or read-only: only a copy can cross
-        return NUMPY.to_view(device, np.from_dlpack(array), dtype, copy=True)
+        return NUMPY.to_view(device, _on_host(array), dtype, copy=True)
 
     def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:
         """Return an array of the library of the first argument, or numpy's if it has no way in."""
         array = NUMPY.from_view(device, view, dtype)
-        library = getattr(self._module, "numpy", self._module)
-        make = getattr(library, "from_dlpack", None)
-        return make(array) if make else array
+        return self._from_dlpack(array) if self._from_dlpack else array
+
+    def memory(self, array: Any) -> tuple[int, int]:
+        """Return the address and the number of bytes of an array; 0 where they are not known."""
+        try:
+            return NUMPY.memory(_on_host(array))
+        except (BufferError, RuntimeError, TypeError, ValueError):
+            return 0, 0
+
+    def copy(self, array: Any) -> Any:
+        """Return a copy in memory of its own."""
+        copied = _on_host(array).copy()
+        return self._from_dlpack(copied) if self._from_dlpack else copied
+
+
+def _from_dlpack_of(array: Any) -> Any:
+    """Return the `from_dlpack` of the library of an array, or None."""
+    namespace = getattr(array, "__array_namespace__", None)  # the array API standard's way
+    if namespace is not None:
+        return getattr(namespace(), "from_dlpack", None)
+    module = sys.modules.get(type(array).__module__.partition(".")[0])
+    return getattr(module, "from_dlpack", None)
+
+
+def _on_host(array: Any) -> Any:
+    """Return a numpy array of the memory of a DLPack array, or of a copy of it."""
+    try:
+        return np.from_dlpack(array)
+    except (BufferError, RuntimeError):
+        return np.asarray(array)  # an element type that numpy's DLPack does not know
 
 
 NUMPY = NumpyArrays()

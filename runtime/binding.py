@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from types import NoneType
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from . import sizes, trees
 from .dtypes import dtype_of
@@ -26,6 +27,7 @@ class Binder:
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
         self.python = signature.python()
+        self._paths = signature.input_paths()
         self._constants = {
             index: leaf.value
             for index, leaf in enumerate(signature.inputs)
@@ -53,9 +55,7 @@ class Binder:
         try:
             bound = self.python.bind(*args, **kwargs)
         except TypeError as error:
-            raise SignatureError(
-                f"{self.signature.name}(): {error}; expected {self.signature.name}{self.python}"
-            ) from None
+            raise self._binding_error(args, error) from None
         bound.apply_defaults()
         leaves: list[Any] = [None] * len(self.signature.inputs)
         for parameter in self.signature.parameters:
@@ -65,12 +65,18 @@ class Binder:
             except SignatureError as error:
                 raise SignatureError(f"{self.signature.name}(): {error}") from None
         for index, constant in self._constants.items():
-            if type(leaves[index]) is not type(constant) or leaves[index] != constant:
+            if not _is_constant(leaves[index], constant):
                 raise SignatureError(
                     f"{self._where(index)} was fixed to {constant!r} at export, "
                     f"got {leaves[index]!r}; export again with an input spec for it"
                 )
         return [leaves[index] for index in self.runtime_inputs]
+
+    def _binding_error(self, args: Sequence[Any], error: TypeError) -> SignatureError:
+        positional = [p for p in self.python.parameters.values() if "POSITIONAL" in p.kind.name]
+        extra = args[len(positional) :] if "too many positional" in str(error) else ()
+        given = f" ({len(args)} given; extra: {', '.join(map(_describe, extra))})" if extra else ""
+        return SignatureError(f"{self.signature.name}(): {error}{given}; expected {self.signature}")
 
     def fits(self, leaves: Sequence[Any]) -> bool:
         """Tell whether the leaves have the types, ranks and sizes that the function takes."""
@@ -84,16 +90,21 @@ class Binder:
     def _sizes_fit(self, values: dict[str, int], expressions: list[tuple[sizes.Size, int]]) -> bool:
         for expression, actual in expressions:
             solved = sizes.solve(expression, actual)
+            if solved is None and sizes.linear(expression):
+                return False
             if solved and values.setdefault(*solved) != solved[1]:
                 return False
         for dim in self.signature.dims:
             value = values.get(dim.name)
             if value is not None and not dim.contains(value):
                 return False
-        return all(
+        if not all(
             sizes.evaluate(expression, values) in (actual, None)
             for expression, actual in expressions
-        )
+        ):
+            return False
+        profiles = self.signature.profiles
+        return not profiles or any(profile.contains(values) for profile in profiles)
 
     def explain(self, leaves: Sequence[Any]) -> NoReturn:
         """Raise the error that says why `fits` refused the leaves.
@@ -101,58 +112,88 @@ class Binder:
         Raises:
             SignatureError: Always.
         """
-        origin: dict[str, tuple[int, str]] = {}
-        later: list[tuple[_LeafCheck, int, sizes.Size, int]] = []
+        origin: _Origin = {}
+        later: list[tuple[_Place, sizes.Size, int]] = []
         for check, leaf in zip(self._checks, leaves, strict=True):
-            where = self._where(check.index)
-            for axis, size, actual in check.explain(leaf, where):
+            path = self._paths[check.index]
+            for axis, size, actual in check.explain(leaf, self._where(check.index)):
+                place = _Place(self.signature.name, path, axis)
                 if isinstance(size, str):
-                    self._agree(origin, size, actual, _dimension(where, axis))
+                    self._agree(origin, size, actual, place, f"{place} ({size!r}) is {actual}")
                 else:
-                    later.append((check, axis, size, actual))
-        for check, axis, size, actual in later:
-            self._explain_expression(
-                origin, size, actual, _dimension(self._where(check.index), axis)
-            )
+                    later.append((place, size, actual))
+        for place, size, actual in later:
+            self._explain_expression(origin, size, actual, place)
+        self._explain_profiles(origin)
         raise AssertionError(f"{self.signature.name}: refused without a reason")
 
-    def _agree(
-        self, origin: dict[str, tuple[int, str]], name: str, actual: int, where: str
-    ) -> None:
-        dim = next(dim for dim in self.signature.dims if dim.name == name)
-        if not dim.contains(actual):
-            raise SignatureError(
-                f"{where} ('{name}') is {actual}, outside its range {dim.bounds}; "
-                "pass a size within it or export with wider bounds"
+    def _explain_profiles(self, origin: _Origin) -> None:
+        profiles = self.signature.profiles
+        values = {name: value for name, (value, _) in origin.items()}
+        if profiles and not any(profile.contains(values) for profile in profiles):
+            named = {name for profile in profiles for name in profile.bounds}
+            given = ", ".join(
+                f"{name}={value} ({origin[name][1].reference})"
+                for name, value in values.items()
+                if name in named
             )
-        first, place = origin.setdefault(name, (actual, where))
-        if first != actual:
             raise SignatureError(
-                f"{where} ('{name}') is {actual}, but {place} ('{name}') is {first}; "
-                f"both must be equal"
+                f"{self.signature.name}(): no profile takes {given}; "
+                f"the profiles are {', '.join(map(str, profiles))}"
             )
 
+    def _agree(self, origin: _Origin, name: str, value: int, place: _Place, given: str) -> None:
+        """Check the value of a dimension; `given` begins the message with where it comes from."""
+        dim = next(dim for dim in self.signature.dims if dim.name == name)
+        if not dim.contains(value):
+            raise SignatureError(
+                f"{given}, outside its range {dim.bounds}; "
+                "pass a size within it or export with wider bounds"
+            )
+        first, where = origin.setdefault(name, (value, place))
+        if first != value:
+            raise SignatureError(f"{given}, but {where.reference} is {first}; both must be equal")
+
     def _explain_expression(
-        self, origin: dict[str, tuple[int, str]], size: sizes.Size, actual: int, where: str
+        self, origin: _Origin, size: sizes.Size, actual: int, place: _Place
     ) -> None:
+        text = sizes.render(size)
         solved = sizes.solve(size, actual)
         if solved and solved[0] not in origin:
-            self._agree(origin, solved[0], solved[1], f"{where}, which is {sizes.render(size)},")
+            name, value = solved
+            given = f"{place} is {actual}, which is {text}, so {name!r} is {value}"
+            self._agree(origin, name, value, place, given)
         expected = sizes.evaluate(size, {name: value for name, (value, _) in origin.items()})
         if expected not in (actual, None):
             dims = ", ".join(f"{n}={origin[n][0]}" for n in sorted(sizes.names_in(size)))
-            raise SignatureError(
-                f"{where} must be {sizes.render(size)} = {expected} with {dims}, got {actual}"
-            )
-        if expected is None and solved is None and len(sizes.names_in(size)) == 1:
-            raise SignatureError(f"{where} must be {sizes.render(size)}; {actual} is not")
+            raise SignatureError(f"{place} must be {text} = {expected} with {dims}, got {actual}")
+        if solved is None and sizes.linear(size):
+            raise SignatureError(f"{place} must be {text}, got {actual}")
 
     def _where(self, index: int) -> str:
-        return f"{self.signature.name}(): argument {self.signature.input_paths()[index]}"
+        return f"{self.signature.name}(): argument {self._paths[index]}"
 
 
-def _dimension(where: str, axis: int) -> str:
-    return where if axis < 0 else f"{where}: dimension {axis}"
+class _Place(NamedTuple):
+    """A dimension of an input tensor, or with axis -1 an input number."""
+
+    function: str
+    path: str
+    axis: int
+
+    def __str__(self) -> str:
+        dimension = f": dimension {self.axis}" if self.axis >= 0 else ""
+        return f"{self.function}(): argument {self.path}{dimension}"
+
+    @property
+    def reference(self) -> str:
+        """What a message about another place calls this one."""
+        dimension = f"dimension {self.axis} of " if self.axis >= 0 else ""
+        return f"{dimension}argument {self.path}"
+
+
+_Origin: TypeAlias = dict[str, tuple[int, _Place]]
+"""The value of each dimension, and where it was seen first."""
 
 
 class _LeafCheck:
@@ -166,7 +207,8 @@ class _LeafCheck:
         self._dtypes: set[Any] = set()
         axes = list(enumerate(spec.shape)) if isinstance(spec, TensorSpec) else []
         self.numbers = [(axis, size) for axis, size in axes if isinstance(size, int)]
-        self.names = [(axis, size) for axis, size in axes if isinstance(size, str)]
+        known = [(axis, size) for axis, size in axes if size != sizes.UNKNOWN]
+        self.names = [(axis, size) for axis, size in known if isinstance(size, str)]
         self.expressions = [(axis, size) for axis, size in axes if isinstance(size, list)]
 
     def fits(
@@ -187,7 +229,7 @@ class _LeafCheck:
                 return False
             self._dtypes.add(dtype)  # each array library has its own object for a type
         if self.shape is not None:
-            return bool(shape == self.shape)
+            return bool(shape == self.shape or tuple(shape) == self.shape)
         if len(shape) != self.rank:
             return False
         for axis, size in self.numbers:
@@ -209,7 +251,7 @@ class _LeafCheck:
         if not _is_number(leaf, spec.kind):
             return False
         if isinstance(spec.size, str):
-            return values.setdefault(spec.size, int(leaf)) == leaf
+            return values.setdefault(spec.size, int(leaf)) == int(leaf)
         if spec.size is not None:
             expressions.append((spec.size, int(leaf)))
         return True
@@ -218,6 +260,8 @@ class _LeafCheck:
         """Raise for a wrong type, rank or fixed size; return the dynamic sizes to compare."""
         spec = self.spec
         if isinstance(spec, ScalarSpec):
+            if _is_too_large(leaf, spec.kind):
+                raise SignatureError(f"{where} expects {spec.kind} of 64 bits, got {leaf}")
             if not _is_number(leaf, spec.kind):
                 raise SignatureError(f"{where} expects {spec.kind}, got {_describe(leaf)}")
             return [] if spec.size is None else [(-1, spec.size, int(leaf))]
@@ -248,9 +292,22 @@ class _LeafCheck:
 def _is_number(value: Any, kind: str) -> bool:
     if kind == "bool":
         return isinstance(value, bool)
-    if isinstance(value, bool):
+    if isinstance(value, bool) or _is_too_large(value, kind):
         return False
     return isinstance(value, numbers.Integral if kind == "int" else numbers.Real)
+
+
+def _is_too_large(value: Any, kind: str) -> bool:
+    limit = 2**63 if kind == "int" else 2**1024
+    return isinstance(value, numbers.Integral) and not -limit <= int(value) < limit
+
+
+def _is_constant(value: Any, constant: bool | int | float | str | None) -> bool:
+    """Tell whether a value is the one fixed at export; objects were fixed as their `repr`."""
+    if not isinstance(value, (bool, int, float, str, NoneType)):
+        return repr(value) == constant
+    # By their text: equal values may differ in it (True and 1), and nan does not equal itself.
+    return value is constant or (type(value) is type(constant) and repr(value) == repr(constant))
 
 
 def _describe(value: Any) -> str:

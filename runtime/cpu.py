@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import platform
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,6 +28,33 @@ def processor_features() -> dict[str, bool]:
         return {}
     rows = (line.split() for line in listed.stdout.splitlines())
     return {row[0]: row[1] == "1" for row in rows if len(row) == 2}
+
+
+_IDENTIFYING = (
+    "vendor_id", "cpu family", "model", "model name", "stepping", "flags",
+    "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features",
+)  # fmt: skip
+"""The rows of `/proc/cpuinfo` that tell one kind of processor from another (x86, then ARM)."""
+
+
+@functools.lru_cache(maxsize=1)
+def processor_identity() -> dict[str, str]:
+    """Return what tells this kind of processor from others: code for one runs on its equals.
+
+    Example:
+        >>> "machine" in processor_identity()
+        True
+    """
+    found = {"machine": platform.machine(), "processor": platform.processor()}
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return {**found, **{name: str(has) for name, has in processor_features().items()}}
+    for line in lines:
+        name, _, value = line.partition(":")
+        if name.strip() in _IDENTIFYING:
+            found.setdefault(name.strip(), value.strip())
+    return found
 
 
 def missing_features(needed: Iterable[str]) -> list[str]:

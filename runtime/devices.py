@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ DLPACK_TYPES = {"local-task": 1, "local-sync": 1, "cuda": 2, "vulkan": 7, "hip":
 """DLPack's device type code by driver (`DLDeviceType` of dlpack.h)."""
 
 _LOCK = threading.Lock()
+_OPENED: dict[str, Device] = {}
 
 
 @dataclass(frozen=True)
@@ -60,14 +60,20 @@ def open_device(uri: str) -> Device:
         >>> str(open_device("cpu"))
         'local-task'
     """
+    name, colon, index = uri.partition(":")
     with _LOCK:
-        return _open(uri)
+        return _open(ALIASES.get(name, name) + colon + index, uri)
 
 
-@functools.cache
-def _open(uri: str) -> Device:
-    name, _, index = uri.partition(":")
-    driver_name = ALIASES.get(name, name)
+def _open(canonical: str, uri: str) -> Device:
+    if canonical not in _OPENED:
+        _OPENED[canonical] = _create(canonical, uri)
+    return _OPENED[canonical]
+
+
+def _create(canonical: str, uri: str) -> Device:
+    """Open the device of a canonical URI; `uri` is what the user calls it."""
+    driver_name, _, index = canonical.partition(":")
     known = iree.query_available_drivers()
     if driver_name not in known:
         raise DeviceError(
@@ -80,13 +86,16 @@ def _open(uri: str) -> Device:
         driver = iree.get_driver(driver_name)
         available = driver.query_available_devices()
         if int(index or 0) >= max(len(available), 1):
-            raise DeviceError(f"there is no device {uri!r}: {driver_name} has {len(available)}")
+            raise DeviceError(
+                f"there is no device {uri!r}: {driver_name} has {len(available)}, counted from 0"
+            )
         hal = (
             driver.create_device(available[int(index)]) if index else driver.create_default_device()
         )
+    except DeviceError:
+        raise
     except (RuntimeError, ValueError) as error:
         raise DeviceError(f"cannot open device {uri!r}: {reason_of(error)}") from error
-    canonical = driver_name + (f":{index}" if index else "")
     return Device(canonical, hal, (DLPACK_TYPES.get(driver_name, 1), int(index or 0)))
 
 

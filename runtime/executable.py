@@ -13,10 +13,11 @@ from typing import Any
 from . import trees
 from .binding import Binder
 from .devices import open_device
-from .errors import ArtifactError, DeviceError, SignatureError
+from .errors import ArtifactError, DeviceError, PeltonError, SignatureError
 from .files import FileKind, StrPath, atomic_write, sniff
+from .input_infos import Info, input_infos
 from .iree import STATE_GET, STATE_SET, IreeFunction, IreeModule
-from .signature import Leaf, Signature
+from .signature import Signature
 from .vmfb import VmfbInfo, read_info
 
 _DRIVER_OF_BACKEND = {
@@ -33,6 +34,7 @@ def load(
     *,
     device: str | None = None,
     parameters: Any = None,
+    allow_unused_parameters: bool = False,
 ) -> Executable:
     """Load a compiled artifact.
 
@@ -42,6 +44,8 @@ def load(
             of the kind that the artifact was compiled for.
         parameters: Where external parameters come from: the path of an archive, a list of paths, a
             mapping of names to arrays (such as a `state_dict`), or `{scope: any of these}`.
+        allow_unused_parameters: Accept parameters that the artifact does not use, for artifacts
+            that share one archive and use a part each.
 
     Returns:
         The executable, ready to be called.
@@ -58,18 +62,24 @@ def load(
         pelton.runtime.errors.ArtifactError: no such file: missing.vmfb
     """
     if not isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
-        return Executable(_load_file(Path(path_or_bytes), device, parameters))
+        path = Path(path_or_bytes)
+        return Executable(_load_file(path, device, parameters, allow_unused_parameters))
     handle, name = tempfile.mkstemp(suffix=".vmfb")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(path_or_bytes)
         # The mapping keeps the data; the name is not needed once the file is mapped.
-        return Executable(_load_file(Path(name), device, parameters))
+        return Executable(_load_file(Path(name), device, parameters, allow_unused_parameters))
+    except PeltonError as error:
+        error.args = (str(error).replace(name, "the module in memory"),)
+        raise
     finally:
         os.unlink(name)
 
 
-def _load_file(path: Path, device: str | None, parameters: Any) -> IreeModule:
+def _load_file(
+    path: Path, device: str | None, parameters: Any, allow_unused_parameters: bool
+) -> IreeModule:
     kind = sniff(path)
     if kind in (FileKind.MLIR_TEXT, FileKind.MLIR_BYTECODE):
         raise ArtifactError(f"{path} is {kind.value}, which must be compiled first: pelton compile")
@@ -80,7 +90,7 @@ def _load_file(path: Path, device: str | None, parameters: Any) -> IreeModule:
     driver = device or _DRIVER_OF_BACKEND.get(backend)
     if driver is None:
         raise DeviceError(f"{path} was compiled for {backend!r}; name the device to run it on")
-    return IreeModule(path, info, open_device(driver), parameters)
+    return IreeModule(path, info, open_device(driver), parameters, allow_unused_parameters)
 
 
 class Executable:
@@ -137,13 +147,21 @@ class Executable:
         return self._state
 
     @property
-    def stream(self) -> None:
-        """The CUDA stream that calls run on; None on devices without streams."""
-        return None
+    def stream(self) -> int | None:
+        """The handle of the CUDA stream that calls run on.
+
+        None where there is none to share: on processors, and where the engine keeps its own and a
+        call returns only when its results are there (IREE).
+        """
+        return self._module.stream
 
     @property
-    def input_infos(self) -> dict[str, Leaf]:
-        """Type, sizes and bounds of each input of the only entry point, by path."""
+    def input_infos(self) -> dict[str, Info]:
+        """Element type, bounds and dimension names of each input, by path; see `Function`.
+
+        Raises:
+            SignatureError: There are several entry points.
+        """
         return self._only().input_infos
 
     @property
@@ -165,10 +183,19 @@ class Executable:
 
     @staticmethod
     def load(
-        path: StrPath | bytes, *, device: str | None = None, parameters: Any = None
+        path: StrPath | bytes,
+        *,
+        device: str | None = None,
+        parameters: Any = None,
+        allow_unused_parameters: bool = False,
     ) -> Executable:
         """Load an artifact; the same as `pelton.runtime.load`."""
-        return load(path, device=device, parameters=parameters)
+        return load(
+            path,
+            device=device,
+            parameters=parameters,
+            allow_unused_parameters=allow_unused_parameters,
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the only entry point.
@@ -236,9 +263,9 @@ class Function:
         return self.signature.name
 
     @property
-    def input_infos(self) -> dict[str, Leaf]:
-        """Type, sizes and bounds of each input, by path."""
-        return dict(self.signature.named_inputs())
+    def input_infos(self) -> dict[str, Info]:
+        """Element type, bounds and dimension names of each input, by path such as `cache['k']`."""
+        return input_infos(self.signature)
 
     @property
     def __signature__(self) -> inspect.Signature:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -39,14 +39,16 @@ def atomic_path(path: StrPath) -> Iterator[Path]:
         raise ArtifactError(f"cannot write {target}: it is a folder; give the name of a file")
     if not target.parent.is_dir():
         raise ArtifactError(f"cannot write {target}: folder {target.parent} does not exist")
-    handle, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
-    os.close(handle)
-    temporary = Path(name)
+    temporary = target.parent / f".{secrets.token_hex(8)}.part"
+    try:
+        # Not by tempfile: here the file gets the permissions that the user's umask asks for.
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
+    except OSError as error:
+        raise ArtifactError(f"cannot write {target}: {error.strerror}") from error
     try:
         yield temporary
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, target)
         _sync_folder(target.parent)
     finally:
@@ -70,12 +72,6 @@ def atomic_write(path: StrPath) -> Iterator[BinaryIO]:
     """
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
         yield file
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _sync_folder(folder: Path) -> None:

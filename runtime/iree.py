@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import shutil
 import threading
+import weakref
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -37,6 +39,7 @@ class IreeModule:
         info: What the file says of itself.
         device: The opened device.
         parameters: Where the external parameters come from, as for `runtime.load`.
+        allow_unused_parameters: Accept parameters that the module does not use.
 
     Raises:
         ArtifactError: The file is damaged or of a version that this runtime cannot read.
@@ -45,27 +48,39 @@ class IreeModule:
     """
 
     def __init__(
-        self, path: Path, info: vmfb.VmfbInfo, device: Device, parameters: Any = None
+        self,
+        path: Path,
+        info: vmfb.VmfbInfo,
+        device: Device,
+        parameters: Any = None,
+        allow_unused_parameters: bool = False,
     ) -> None:
         vmfb.check_processor(info, str(path))
         self.path = path
         self.info = info
+        self.stream: int | None = None
+        """IREE's devices have streams of their own, which they do not give out."""
         self.device = device
         self._file = open(path, "rb")
+        weakref.finalize(self, self._file.close)
         self._modules = [iree.create_hal_module(_instance(), device.hal)]
-        self._keep_alive = self._provide_parameters(parameters)
+        self._keep_alive = self._provide_parameters(parameters, allow_unused_parameters)
         self.vm_module = self._open_bytecode()
         self._modules.append(self.vm_module)
         self._context = self._new_context()
         self.lock = threading.RLock()
         """Held for calls of functions that touch state, so that concurrent calls are serialised."""
 
-    def _provide_parameters(self, parameters: Any) -> Any:
+    def _provide_parameters(self, parameters: Any, allow_unused: bool) -> Any:
         needed = self.info.parameters
         given = archive.load_parameters(parameters, tuple(needed) or ("model",))
         if self.info.versions:  # else another tool made the module, and what it needs is not known
-            archive.check_parameters(needed, given)
-        providers = [source.provider(scope, needed.get(scope)) for scope, source in given.items()]
+            archive.check_parameters(needed, given, allow_unused=allow_unused)
+        in_place = self.device.dlpack[0] == 1
+        providers = [
+            source.provider(scope, needed.get(scope), in_place=in_place)
+            for scope, source in given.items()
+        ]
         if providers:
             self._modules.append(iree.create_io_parameters_module(_instance(), *providers))
         return given
@@ -75,7 +90,7 @@ class IreeModule:
             return iree.VmModule.mmap(_instance(), str(self.path))
         except (ValueError, RuntimeError) as error:
             raise ArtifactError(
-                f"{self.path} is no module that IREE {iree.version.VERSION} can read "
+                f"{self.path} is no module that IREE {version('iree-base-runtime')} can read "
                 f"(made by {_versions(self.info.versions)}): {reason_of(error)}"
             ) from error
 
@@ -104,8 +119,19 @@ class IreeModule:
             reflection = self.vm_module.lookup_function(name).reflection
             text = reflection.get(SIGNATURE_KEY)
             if text is not None:
-                found[name] = Signature.from_json(text)
+                found[name] = self._read_signature(name, text)
         return found
+
+    def _read_signature(self, name: str, text: str) -> Signature:
+        try:
+            signature = Signature.from_json(text)
+        except ArtifactError as error:
+            raise ArtifactError(f"{self.path}: entry point {name!r}: {error}") from error
+        if signature.name != name:
+            raise ArtifactError(
+                f"{self.path}: entry point {name!r} has the signature of {signature.name!r}"
+            )
+        return signature
 
     def copy_to(self, target: BinaryIO) -> None:
         """Write the bytes of the file that was loaded, even where its name is gone by now."""
@@ -140,6 +166,7 @@ class IreeFunction:
         self._module = module
         self._function = module.vm_module.lookup_function(signature.name)
         self._name = signature.name
+        self._signature = signature
         inputs = Binder(signature).runtime_inputs
         self._inputs = tuple(signature.inputs[index] for index in inputs)
         self._results = signature.results
@@ -153,18 +180,29 @@ class IreeFunction:
         device = self._module.device
         arguments = iree.VmVariantList(len(leaves))
         library: arrays.Arrays | None = None
-        for spec, leaf in zip(self._inputs, leaves, strict=True):
+        lent: list[tuple[int, int]] = []
+        for position, (spec, leaf) in enumerate(zip(self._inputs, leaves, strict=True)):
             if isinstance(spec, TensorSpec):
                 own = arrays.arrays_for(leaf)
                 library = library or own
-                arguments.push_ref(own.to_view(device, leaf, spec.dtype, self._copy))
+                try:
+                    view = own.to_view(device, leaf, spec.dtype, self._copy)
+                except (DeviceError, SignatureError) as error:
+                    raise type(error)(f"{self._path_of(position)}: {error}") from None
+                arguments.push_ref(view)
+                lent.append(own.memory(leaf))
             elif isinstance(spec, ScalarSpec) and spec.kind == "float":
                 arguments.push_float(float(leaf))
             else:
                 arguments.push_int(int(leaf))
         results = iree.VmVariantList(len(self._results))
         self._invoke(arguments, results)
-        return self._convert(results, library or arrays.default_arrays())
+        return self._convert(results, library or arrays.default_arrays(), lent)
+
+    def _path_of(self, position: int) -> str:
+        """Return what an input is called in messages."""
+        index = Binder(self._signature).runtime_inputs[position]
+        return f"{self._name}(): argument {self._signature.input_paths()[index]}"
 
     def _invoke(self, arguments: Any, results: Any) -> None:
         try:
@@ -176,14 +214,23 @@ class IreeFunction:
         except (RuntimeError, ValueError, IndexError, NotImplementedError) as error:
             raise _runtime_error(self._name, error) from error
 
-    def _convert(self, results: Any, library: arrays.Arrays) -> list[Any]:
+    def _convert(
+        self, results: Any, library: arrays.Arrays, lent: Sequence[tuple[int, int]]
+    ) -> list[Any]:
+        """Return the results; one that lies in memory of the arguments is copied out of it."""
         device = self._module.device
         values: list[Any] = []
         position = 0
         for spec in self._results:
             if isinstance(spec, TensorSpec):
                 view = results.get_as_object(position, iree.HalBufferView)
-                values.append(library.from_view(device, view, spec.dtype))
+                value = library.from_view(device, view, spec.dtype)
+                address, _ = library.memory(value)
+                for start, size in lent:
+                    if start <= address < start + size:
+                        value = library.copy(value)
+                        break
+                values.append(value)
             elif isinstance(spec, ScalarSpec):
                 value = results.get_variant(position)
                 values.append(bool(value) if spec.kind == "bool" else value)

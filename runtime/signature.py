@@ -15,7 +15,7 @@ from typing import Any
 from . import sizes, trees
 from .dtypes import DTYPES, DType
 from .errors import ArtifactError
-from .sizes import Dim, Size
+from .sizes import Dim, Profile, Size
 from .trees import Tree
 
 FORMAT = 1
@@ -92,6 +92,7 @@ class Signature:
         result_tree: Structure of the result; leaves are indices into `results`.
         results: The leaves of the result.
         dims: The dynamic dimensions that sizes refer to.
+        profiles: Alternative sets of their bounds; with none, the dimensions' own bounds count.
         mutates: Names of the state that a call changes.
         location: The user's `file:line`, or empty.
         producer: Versions of what made it, by package name.
@@ -106,12 +107,14 @@ class Signature:
     mutates: tuple[str, ...] = ()
     location: str = ""
     producer: dict[str, str] = field(default_factory=dict)
+    profiles: tuple[Profile, ...] = ()
 
     def __str__(self) -> str:
         inputs = ", ".join(f"{path}: {leaf}" for path, leaf in self.named_inputs())
         results = ", ".join(str(leaf) for leaf in self.results)
         where = f" where {', '.join(map(str, self.dims))}" if self.dims else ""
-        return f"{self.name}({inputs}) -> ({results}){where}"
+        profiles = f" in {' or '.join(map(str, self.profiles))}" if self.profiles else ""
+        return f"{self.name}({inputs}) -> ({results}){where}{profiles}"
 
     def named_inputs(self) -> Iterator[tuple[str, Leaf]]:
         """Yield the path and leaf of each input, in order.
@@ -185,6 +188,7 @@ class Signature:
                 "mutates": list(self.mutates),
                 "location": self.location,
                 "producer": self.producer,
+                "profiles": [[p.name, p.bounds] for p in self.profiles],
             },
             separators=(",", ":"),
         )
@@ -207,21 +211,42 @@ class Signature:
                 "load the artifact with the version that made it, or compile it again"
             )
         try:
-            return Signature(
+            inputs = tuple(_leaf_from_json(leaf) for leaf in data["inputs"])
+            results = tuple(_leaf_from_json(leaf) for leaf in data["results"])
+            signature = Signature(
                 name=_text(data["name"]),
                 parameters=tuple(
-                    Parameter(_text(n), _kind(k), t) for n, k, t in data["parameters"]
+                    Parameter(_text(n), _kind(k), trees.check(t, len(inputs)))
+                    for n, k, t in data["parameters"]
                 ),
-                inputs=tuple(_leaf_from_json(leaf) for leaf in data["inputs"]),
-                result_tree=data["result_tree"],
-                results=tuple(_leaf_from_json(leaf) for leaf in data["results"]),
-                dims=tuple(Dim(*dim) for dim in data["dims"]),
-                mutates=tuple(data["mutates"]),
+                inputs=inputs,
+                result_tree=trees.check(data["result_tree"], len(results)),
+                results=results,
+                dims=tuple(_dim(*dim) for dim in data["dims"]),
+                mutates=tuple(_text(name) for name in data["mutates"]),
                 location=_text(data["location"]),
                 producer=dict(data["producer"]),
+                profiles=tuple(_profile(*profile) for profile in data.get("profiles", ())),
             )
+            _check_whole(signature)
+            return signature
         except (ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
             raise ArtifactError(f"not a signature: {error}") from error
+
+
+def _check_whole(signature: Signature) -> None:
+    """Check that the parts of a signature from a file fit together.
+
+    Raises:
+        ValueError: A parameter cannot be one of Python, or a size depends on an unknown dimension.
+    """
+    signature.python()
+    known = {dim.name for dim in signature.dims}
+    for leaf in signature.inputs:
+        for size in leaf.shape if isinstance(leaf, TensorSpec) else [getattr(leaf, "size", None)]:
+            unknown = sizes.names_in(size or 0) - known - {sizes.UNKNOWN}
+            if unknown:
+                raise ValueError(f"dimension {', '.join(sorted(unknown))} is not described")
 
 
 def _leaf_to_json(leaf: Leaf) -> list[Any]:
@@ -237,10 +262,16 @@ def _leaf_from_json(data: list[Any]) -> Leaf:
     if kind == "tensor":
         return TensorSpec(DTYPES[rest[0]], tuple(_size(size) for size in rest[1]))
     if kind == "constant":
-        return ConstantSpec(rest[0])
+        return ConstantSpec(_constant(rest[0]))
     if kind in ("int", "float", "bool"):
         return ScalarSpec(kind, None if rest[0] is None else _size(rest[0]))
     raise ValueError(f"unknown kind of leaf {kind!r}")
+
+
+def _constant(data: Any) -> Any:
+    if data is None or isinstance(data, (bool, int, float, str)):
+        return data
+    raise ValueError(f"{data!r} is no constant")
 
 
 def _size(data: Any) -> Size:
@@ -249,6 +280,20 @@ def _size(data: Any) -> Size:
     if isinstance(data, list) and len(data) == 3 and data[0] in sizes.OPERATORS:
         return [data[0], _size(data[1]), _size(data[2])]
     raise ValueError(f"unknown size {data!r}")
+
+
+def _dim(name: Any, low: Any, high: Any, optimal: Any, symbol: Any) -> Dim:
+    bounds = [low, 0 if high is None else high, 0 if optimal is None else optimal]
+    if not all(type(bound) is int for bound in bounds):
+        raise ValueError(f"the bounds of dimension {name!r} must be integers")
+    return Dim(_text(name), low, high, optimal, _text(symbol))
+
+
+def _profile(name: Any, bounds: Any) -> Profile:
+    triples = {_text(d): tuple(int(size) for size in triple) for d, triple in dict(bounds).items()}
+    if any(len(triple) != 3 for triple in triples.values()):
+        raise ValueError(f"bounds of profile {name!r} must be (min, opt, max)")
+    return Profile(_text(name), triples)  # type: ignore[arg-type]  # three each, as checked
 
 
 def _text(data: Any) -> str:

@@ -13,6 +13,9 @@ from typing import Any, TypeAlias
 
 Size: TypeAlias = Any  # int | str | list[operator, Size, Size]
 
+UNKNOWN = "?"
+"""The size of a dimension that is known only when the program runs."""
+
 OPERATORS: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -66,6 +69,37 @@ class Dim:
         return self.min <= value and (self.max is None or value <= self.max)
 
 
+@dataclass(frozen=True)
+class Profile:
+    """One of several alternative sets of bounds: a call must fit at least one of them.
+
+    Attributes:
+        name: What the user calls it.
+        bounds: `(min, opt, max)` by dimension; a dimension that is not here has its own bounds.
+    """
+
+    name: str
+    bounds: dict[str, tuple[int, int, int]]
+
+    def __str__(self) -> str:
+        ranges = (f"{name}={low}..{high}" for name, (low, _, high) in self.bounds.items())
+        return f"{self.name!r} ({', '.join(ranges)})"
+
+    def contains(self, values: Mapping[str, int]) -> bool:
+        """Tell whether all of `values` lie within the bounds.
+
+        Example:
+            >>> token = Profile("token", {"length": (1, 1, 1)})
+            >>> token.contains({"batch": 8, "length": 1}), token.contains({"length": 2})
+            (True, False)
+        """
+        return all(
+            low <= values[name] <= high
+            for name, (low, _, high) in self.bounds.items()
+            if name in values
+        )
+
+
 def evaluate(size: Size, values: Mapping[str, int]) -> int | None:
     """Return the value of a size; None where a dimension is not in `values` or a divisor is 0.
 
@@ -97,10 +131,44 @@ def names_in(size: Size) -> set[str]:
     return names_in(size[1]) | names_in(size[2])
 
 
+def linear(size: Size) -> tuple[str, int, int] | None:
+    """Return `(name, factor, offset)` of a size that is `factor * name + offset`.
+
+    None for a size of no or several dimensions, and for one that is not linear.
+
+    Example:
+        >>> linear(["+", ["*", 2, "batch"], 1])
+        ('batch', 2, 1)
+        >>> linear(["%", "batch", 4]) is None
+        True
+    """
+    factors = _factors(size) or {}
+    names = [name for name, factor in factors.items() if name and factor]
+    return (names[0], factors[names[0]], factors[""]) if len(names) == 1 else None
+
+
+def _factors(size: Size) -> dict[str, int] | None:
+    """Return the factor of each dimension, and the number added under the empty name."""
+    if isinstance(size, int):
+        return {"": size}
+    if isinstance(size, str):
+        return {"": 0, size: 1}
+    name, left, right = size[0], _factors(size[1]), _factors(size[2])
+    if left is None or right is None:
+        return None
+    if name in ("+", "-"):
+        return {k: OPERATORS[name](left.get(k, 0), right.get(k, 0)) for k in {**left, **right}}
+    if name == "*" and len(left) == 1:
+        return {k: factor * left[""] for k, factor in right.items()}
+    if name == "*" and len(right) == 1:
+        return {k: factor * right[""] for k, factor in left.items()}
+    return None
+
+
 def solve(size: Size, value: int) -> tuple[str, int] | None:
     """Return the one dimension of `size` and the value that makes `size` equal `value`.
 
-    None where the size has no or several dimensions, is not linear, or no integer solves it.
+    None where the size is not `linear`, or no integer solves it.
 
     Example:
         >>> solve(["+", ["*", 2, "batch"], 1], 7)
@@ -108,18 +176,12 @@ def solve(size: Size, value: int) -> tuple[str, int] | None:
         >>> solve(["*", 2, "batch"], 7) is None
         True
     """
-    names = names_in(size)
-    if len(names) != 1:
+    found = linear(size)
+    if found is None:
         return None
-    (name,) = names
-    at_0, at_1, at_2 = (evaluate(size, {name: x}) for x in (0, 1, 2))
-    if at_0 is None or at_1 is None or at_2 is None:
-        return None
-    slope = at_1 - at_0
-    if slope == 0 or at_2 - at_1 != slope or (value - at_0) % slope:
-        return None
-    solution = (value - at_0) // slope
-    return (name, solution) if evaluate(size, {name: solution}) == value else None
+    name, factor, offset = found
+    quotient, remainder = divmod(value - offset, factor)
+    return None if remainder else (name, quotient)
 
 
 def render(size: Size) -> str:
@@ -134,8 +196,11 @@ def render(size: Size) -> str:
     name, left, right = size[0], render(size[1]), render(size[2])
     if name in ("max", "min"):
         return f"{name}({left}, {right})"
-    if name in ("+", "-"):
-        return f"{left} {name} {right}"
+    if name == "+":
+        return f"{left} + {right}"
+    if name == "-":
+        is_sum = isinstance(size[2], list) and size[2][0] in ("+", "-")
+        return f"{left} - {f'({right})' if is_sum else right}"
     return f"{_atom(size[1])}{name}{_atom(size[2])}"
 
 

@@ -25,6 +25,8 @@ from .errors import SignatureError
 
 Tree: TypeAlias = Any  # int | None | list[Any], as described above
 
+_CLASSES = ("namedtuple", "dataclass", "mapping")
+
 
 def describe(value: Any, is_leaf: Callable[[Any], bool]) -> tuple[Tree, list[Any]]:
     """Return the tree of `value` and its leaves, in order.
@@ -79,6 +81,38 @@ def _key(key: Any) -> Any:
 
 def _class_name(item: Any) -> str:
     return f"{type(item).__module__}:{type(item).__qualname__}"
+
+
+def check(tree: Any, count: int) -> Tree:
+    """Return `tree` if it is one whose leaves are indices below `count`.
+
+    Raises:
+        ValueError: It is not.
+
+    Example:
+        >>> check(["list", [0, None]], 1)
+        ['list', [0, None]]
+    """
+    if tree is None or (type(tree) is int and 0 <= tree < count):
+        return tree
+    if not isinstance(tree, list) or not tree or not isinstance(tree[-1], list):
+        raise ValueError(f"{tree!r} is no structure of {count} leaves")
+    kind, *name, items = tree
+    if kind in ("list", "tuple") and not name:
+        subtrees = items
+    elif (kind == "dict" and not name) or (kind in _CLASSES and [type(n) for n in name] == [str]):
+        if not all(isinstance(item, list) and len(item) == 2 for item in items):
+            raise ValueError(f"{tree!r} is no structure of names and values")
+        if kind in ("namedtuple", "dataclass") and not all(str(k).isidentifier() for k, _ in items):
+            raise ValueError(f"{tree!r} has fields without a name")
+        if len({_key(key) for key, _ in items}) != len(items):
+            raise ValueError(f"{tree!r} names a value twice")
+        subtrees = [child for _, child in items]
+    else:
+        raise ValueError(f"{tree!r} is a structure of an unknown kind")
+    for child in subtrees:
+        check(child, count)
+    return tree
 
 
 def children(tree: Tree) -> list[tuple[str, Tree]]:
@@ -160,9 +194,7 @@ def _parts(kind: str, items: list[Any], value: Any) -> list[Any] | None:
         return None
     if kind == "namedtuple" and isinstance(value, (list, tuple)) and len(value) == len(names):
         return list(value)
-    if kind in ("namedtuple", "dataclass", "mapping") and all(
-        hasattr(value, str(n)) for n in names
-    ):
+    if kind in _CLASSES and all(hasattr(value, str(n)) for n in names):
         return [getattr(value, str(name)) for name in names]
     return None
 

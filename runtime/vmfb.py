@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import mmap
 import platform
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -29,6 +30,9 @@ FORMAT = 1
 """Version of that member. 1: the first."""
 
 _MAX_INFO_BYTES = 64 << 20
+
+_ZIP_ERRORS = (zipfile.BadZipFile, EOFError, OSError, RuntimeError, ValueError, struct.error)
+"""What `zipfile` raises for damaged files, also where a flag says encrypted or another version."""
 
 ParameterTable = dict[str, dict[str, tuple[DType, tuple[int, ...]]]]
 """Element type and shape of each external parameter, by scope and name."""
@@ -89,6 +93,9 @@ class VmfbInfo:
                 }
                 for scope, table in data["parameters"].items()
             }
+            features = data["target"].get("features", [])
+            if not isinstance(features, list) or not all(isinstance(f, str) for f in features):
+                raise ValueError(f"the processor features are {features!r}")
             return VmfbInfo(
                 dict(data["target"]), dict(data["versions"]), parameters, dict(data["options"])
             )
@@ -128,24 +135,23 @@ def read_info(path: StrPath) -> VmfbInfo:
             if members[MEMBER].file_size > _MAX_INFO_BYTES:
                 raise ArtifactError(f"{path} is damaged: {MEMBER} is implausibly large")
             return VmfbInfo.from_json(archive.read(MEMBER))
-    except (zipfile.BadZipFile, EOFError, OSError, zlib.error, NotImplementedError) as error:
-        raise ArtifactError(f"{path} is truncated or damaged: {error}") from error
     except ArtifactError as error:
         if str(path) in str(error):
             raise
         raise ArtifactError(f"{path}: {error}") from error
+    except _ZIP_ERRORS as error:
+        raise ArtifactError(f"{path} is truncated or damaged: {error}") from error
 
 
 def _check_checksums(file: Any, members: list[zipfile.ZipInfo], path: Path) -> None:
     """Compare the checksum of each member; they lie uncompressed and are not copied for it."""
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
         for member in members:
-            lengths = view[member.header_offset + 26 : member.header_offset + 30]
+            lengths = bytes(view[member.header_offset + 26 : member.header_offset + 30])
             if len(lengths) < 4 or member.compress_type != zipfile.ZIP_STORED:
                 raise ArtifactError(f"{path} is damaged: {member.filename} is not stored as it is")
             start = member.header_offset + 30
             start += int.from_bytes(lengths[:2], "little") + int.from_bytes(lengths[2:], "little")
-            lengths.release()
             if start + member.file_size > len(mapped):
                 raise ArtifactError(f"{path} is truncated: {member.filename} ends behind its end")
             with view[start : start + member.file_size] as data:

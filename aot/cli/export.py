@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.filesize import decimal
+
 from pelton.runtime.errors import ExportError, PeltonError
 
 from ..errors import user_location_of
 from ..progress import stage
-from .inputs import HELP, Input, Range, Size, Tensor, array_of, parse_input
+from .inputs import Input, Range, Size, Tensor, array_of, parse_input
 from .terminal import say
 
 
@@ -70,22 +72,22 @@ def run(args: argparse.Namespace) -> int:
     program = load_program(args.program)
     positional = [given for given in args.inputs if given.name is None]
     named = {given.name: given for given in args.inputs if given.name is not None}
-    with stage("exporting"):
-        out = export(
-            program,
-            args=[_argument(given) for given in positional],
-            kwargs={name: _argument(given) for name, given in named.items()},
-            dynamic_shapes=_free_sizes(program, positional, named),
-            module_name=args.module_name,
-            function_name=args.function,
-            strict_export=args.strict,
-            external_parameters=args.external_parameters,
-        )
+    out = export(
+        program,
+        args=[_argument(given) for given in positional],
+        kwargs={name: _argument(given) for name, given in named.items()},
+        dynamic_shapes=_free_sizes(program, positional, named),
+        module_name=args.module_name,
+        function_name=args.function,
+        strict_export=args.strict,
+        external_parameters=args.external_parameters,
+    )
     out.save_mlir(args.output)
     for signature in out.signatures.values():
         say(f"{args.output}: {signature}")
     if args.parameters:
-        say(f"{out.save_parameters(args.parameters)}: the parameters")
+        path = out.save_parameters(args.parameters)
+        say(f"{path}: {decimal(path.stat().st_size)} of parameters")
     return 0
 
 

@@ -1,10 +1,10 @@
 """What `--input` means: `[NAME:]` and a tensor, a file, a number, or the range of a number.
 
-    2x4xf32             a tensor; sizes may be dynamic: ?x4xf32, 1..8x4xf32, b=1..4..8x4xf32
-    2x4xf32=1.5         a tensor of one value; 3xi64=1,2,3 of several; f32=2 without dimensions
-    @x.npy              a tensor in a file
-    3, 0.5, true        a Python number
-    1..8, 1..4..8       a Python integer with its range: min..max or min..opt..max
+2x4xf32             a tensor; sizes may be dynamic: ?x4xf32, 1..8x4xf32, b=1..4..8x4xf32
+2x4xf32=1.5         a tensor of one value; 3xi64=1,2,3 of several; f32=2 without dimensions
+@x.npy              a tensor in a file
+3, 0.5, true        a Python number
+1..8, 1..4..8       a Python integer with its range: min..max or min..opt..max
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from pelton.runtime.dtypes import DTYPES, DType
 from pelton.runtime.errors import ArtifactError, SignatureError
 
@@ -82,17 +83,16 @@ _ELEMENTS = re.compile(r"([A-Za-z]\w*)(?:=(.*))?", re.DOTALL)
 _BOOLS = {"true": True, "false": False}
 
 
-def _spellings() -> dict[str, DType]:
-    """Return the element types by all their names; MLIR's `i8` is the signed one."""
-    found: dict[str, DType] = {}
-    for dtype in DTYPES.values():
-        for spelling in (dtype.name, dtype.torch_mlir, dtype.safetensors, dtype.mlir):
-            if spelling:
-                found.setdefault(spelling.lower(), dtype)
-    return found
+def _spellings(dtype: DType) -> list[str]:
+    names = (dtype.name, dtype.torch_mlir, dtype.safetensors, dtype.mlir)
+    return [name.lower() for name in names if name]
 
 
-_DTYPES = _spellings()
+_DTYPES: dict[str, DType] = {}
+"""Element types by all their names; MLIR's `i8` is the signed one, which comes first."""
+for _dtype in DTYPES.values():
+    for _name in _spellings(_dtype):
+        _DTYPES.setdefault(_name, _dtype)
 
 
 def parse_input(text: str) -> Input:
@@ -142,8 +142,9 @@ def _tensor(text: str) -> Tensor:
         raise argparse.ArgumentTypeError(f"cannot read {text!r}; expected {HELP}")
     dtype = _DTYPES.get(elements[1].lower())
     if dtype is None:
+        known = ", ".join(min(_spellings(dtype), key=len) for dtype in DTYPES.values())
         raise argparse.ArgumentTypeError(
-            f"unknown element type {elements[1]!r} in {text!r}; known: {', '.join(_DTYPES)}"
+            f"unknown element type {elements[1]!r} in {text!r}; known: {known}"
         )
     return Tensor(dtype, tuple(sizes), elements[2])
 
@@ -175,7 +176,8 @@ def array_of(given: Input, like: DType | None = None) -> NDArray[Any]:
         return _filled(given.value, given.text)
     assert isinstance(given.value, Path), given
     try:
-        array: NDArray[Any] = np.load(given.value, allow_pickle=False)
+        with open(given.value, "rb") as file:
+            array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
     except FileNotFoundError:
         raise ArtifactError(f"no such file: {given.value}") from None
     except (OSError, ValueError, EOFError) as error:

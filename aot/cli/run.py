@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pelton.runtime import trees
+
+from pelton.runtime import Function, load, trees
 from pelton.runtime.errors import ParameterError, SignatureError
 from pelton.runtime.files import atomic_write
+from pelton.runtime.parameter import parameter_of
 from pelton.runtime.signature import ConstantSpec, Leaf, Signature, TensorSpec
 
 from ..progress import stage
@@ -63,21 +65,23 @@ def run(args: argparse.Namespace) -> int:
         PeltonError: The artifact cannot be loaded, or the inputs do not fit it.
     """
     with stage(f"loading {args.artifact}"):
-        from pelton.runtime import load
-
         parameters = _parameters(args.parameters)
         executable = load(args.artifact, device=args.device, parameters=parameters)
-    functions = executable.functions
-    name = args.function or (next(iter(functions)) if len(functions) == 1 else None)
-    if name not in functions:
-        problem = f"there is no entry point {name!r}" if name else "name the entry point"
-        raise SignatureError(f"{problem}; --function takes one of: {', '.join(functions)}")
-    function = functions[name]
+    function = _function(executable.functions, args.function)
     positional, named = _arguments(function.signature, args.inputs)
-    with stage(f"running {name}"):
+    with stage(f"running {function.name}"):
         result = function(*positional, **named)
     _emit(function.signature, result, args.outputs)
     return 0
+
+
+def _function(functions: Mapping[str, Function], name: str | None) -> Function:
+    if name is None and len(functions) == 1:
+        return next(iter(functions.values()))
+    if name is None or name not in functions:
+        problem = f"there is no entry point {name!r}" if name else "there are several entry points"
+        raise SignatureError(f"{problem}; --function takes one of: {', '.join(functions)}")
+    return functions[name]
 
 
 def _output(text: str) -> Path:
@@ -103,21 +107,22 @@ def _parameters(given: Sequence[str]) -> Any:
     return scoped or plain or None
 
 
-def _arguments(
-    signature: Signature, inputs: Sequence[Input]
-) -> tuple[list[Any], dict[str, Any]]:
+def _arguments(signature: Signature, inputs: Sequence[Input]) -> tuple[list[Any], dict[str, Any]]:
     """Return the arguments of a call from the inputs for its leaves."""
     leaves = _leaves(signature, inputs)
+    trees_of = {parameter.name: parameter.tree for parameter in signature.parameters}
     positional: list[Any] = []
     named: dict[str, Any] = {}
-    for parameter in signature.parameters:
-        value = trees.unflatten(parameter.tree, leaves)
-        if parameter.kind == "VAR_POSITIONAL":
+    for parameter in signature.python().parameters.values():
+        value = trees.unflatten(trees_of[parameter.name], leaves)
+        if parameter.kind is parameter.VAR_POSITIONAL:
             positional.extend(value)
-        elif parameter.kind == "VAR_KEYWORD":
+        elif parameter.kind is parameter.VAR_KEYWORD:
             named.update(value)
-        else:
+        elif parameter.kind is parameter.KEYWORD_ONLY:
             named[parameter.name] = value
+        else:
+            positional.append(value)
     return positional, named
 
 
@@ -131,7 +136,7 @@ def _leaves(signature: Signature, inputs: Sequence[Input]) -> list[Any]:
         if given.name is None and open_:
             index = open_[0]
         if index not in open_:
-            raise SignatureError(f"--input {given.text} is one too many: {_expected(signature)}")
+            raise SignatureError(f"--input {given.text} is for nothing: {_expected(signature)}")
         open_.remove(index)
         leaves[index] = _value(given, signature.inputs[index])
     if open_:
@@ -159,16 +164,15 @@ def _emit(signature: Signature, result: Any, outputs: Sequence[Path]) -> None:
     if len(outputs) > len(leaves):
         raise SignatureError(f"there are {len(leaves)} results for {len(outputs)} --output")
     paths = trees.leaf_paths(signature.result_tree, "result")
-    for index, leaf in enumerate(leaves):
+    for index, (leaf, spec) in enumerate(zip(leaves, signature.results, strict=True)):
+        # Results of a call without tensors may be torch's; this reads tensors of any library.
+        value = parameter_of("result", leaf).array() if isinstance(spec, TensorSpec) else leaf
         if index < len(outputs):
             with atomic_write(outputs[index]) as file:
-                np.save(file, np.asarray(leaf), allow_pickle=False)
+                np.save(file, value, allow_pickle=False)
+        elif isinstance(spec, TensorSpec):
+            shape = ", ".join(map(str, value.shape))
+            print(f"{paths[index]}: {spec.dtype}[{shape}]")
+            print(np.array2string(value, max_line_width=100, precision=6))
         else:
-            print(f"{paths[index]}: {signature.results[index]}{_values(leaf)}")
-
-
-def _values(leaf: Any) -> str:
-    if not hasattr(leaf, "shape"):
-        return f" = {leaf}"
-    array = np.asarray(leaf)
-    return f" {list(array.shape)} =\n{np.array2string(array, max_line_width=100, precision=6)}"
+            print(f"{paths[index]}: {value!r}")

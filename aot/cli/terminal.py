@@ -9,11 +9,12 @@ import warnings
 from collections.abc import Iterator
 from typing import TextIO
 
-from pelton.runtime.errors import CompileError, PeltonError
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
 from rich.text import Text
+
+from pelton.runtime.errors import CompileError, PeltonError
 
 
 class Stages:
@@ -30,14 +31,27 @@ class Stages:
             yield
             return
         self._busy = True
-        columns = (SpinnerColumn(finished_text="[green]✓[/]"), TextColumn("{task.description}"))
-        try:
-            with Progress(*columns, _Seconds(), console=self._console) as progress:
-                task = progress.add_task(escape(name), total=1)
+        columns = (_Mark(), TextColumn("{task.description}"), _Seconds())
+        with Progress(*columns, console=self._console) as progress:
+            task = progress.add_task(escape(name), total=1)
+            try:
                 yield
                 progress.update(task, completed=1)
-        finally:
-            self._busy = False
+            except BaseException:
+                progress.update(task, failed=True)
+                raise
+            finally:
+                self._busy = False
+
+
+class _Mark(SpinnerColumn):
+    """A spinner that ends as a tick or a cross."""
+
+    def __init__(self) -> None:
+        super().__init__(finished_text="[green]✓[/]")
+
+    def render(self, task: Task) -> RenderableType:
+        return Text("✗", "red") if task.fields.get("failed") else super().render(task)
 
 
 class _Seconds(ProgressColumn):
@@ -90,3 +104,12 @@ def warnings_in_one_line(verbose: bool) -> Iterator[None]:
 
 def _is_internal(category: type[Warning], filename: str) -> bool:
     return not issubclass(category, UserWarning) or "/site-packages/torch/" in filename
+
+
+def results_console() -> Console:
+    """Return the console for results: stdout, whose lines are not wrapped where it is a file."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_NO_WRAPPING)
+
+
+_NO_WRAPPING = 100_000

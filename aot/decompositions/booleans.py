@@ -35,6 +35,12 @@ def _bitwise(operator: OpOverload, logical: OpOverload, x: Tensor, y: Any) -> An
     return operator(x.to(dtype), torch.full((), y, dtype=dtype, device=x.device))
 
 
+@FAMILY.decomposes(aten.__and__.Tensor, aten.__and__.Scalar, reason="no lowering under this name")
+def and_operator(x: Tensor, y: Any) -> Tensor:
+    """Return x & y."""
+    return torch.bitwise_and(x, y)
+
+
 @FAMILY.decomposes(
     aten.bitwise_and.Tensor,
     aten.bitwise_and.Scalar,
@@ -45,6 +51,12 @@ def bitwise_and(x: Tensor, y: Any) -> Any:
     return _bitwise(aten.bitwise_and.Tensor, aten.logical_and.default, x, y)
 
 
+@FAMILY.decomposes(aten.__or__.Tensor, aten.__or__.Scalar, reason="no lowering under this name")
+def or_operator(x: Tensor, y: Any) -> Tensor:
+    """Return x | y."""
+    return torch.bitwise_or(x, y)
+
+
 @FAMILY.decomposes(
     aten.bitwise_or.Tensor,
     aten.bitwise_or.Scalar,
@@ -53,6 +65,12 @@ def bitwise_and(x: Tensor, y: Any) -> Any:
 def bitwise_or(x: Tensor, y: Any) -> Any:
     """Return x | y by the logical operator for bool, on one integer type otherwise."""
     return _bitwise(aten.bitwise_or.Tensor, aten.logical_or.default, x, y)
+
+
+@FAMILY.decomposes(aten.__xor__.Tensor, aten.__xor__.Scalar, reason="no lowering under this name")
+def xor_operator(x: Tensor, y: Any) -> Tensor:
+    """Return x ^ y."""
+    return torch.bitwise_xor(x, y)
 
 
 @FAMILY.decomposes(

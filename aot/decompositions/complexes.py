@@ -19,6 +19,8 @@ FAMILY = Family("complexes")
 
 _NO_LOWERING = "the lowering takes real numbers only"
 
+_LARGEST_PRODUCT = 8
+
 
 def _is_complex(value: Any) -> bool:
     return value.dtype.is_complex if isinstance(value, Tensor) else isinstance(value, complex)
@@ -167,6 +169,51 @@ def sqrt(x: Tensor) -> Any:
     other = b.abs() / (2 * torch.where(half == 0, torch.ones_like(half), half))
     real, imaginary = torch.where(a >= 0, half, other), torch.where(a >= 0, other, half)
     return _join(real, torch.where(b < 0, -imaginary, imaginary), x)
+
+
+@FAMILY.decomposes(aten._to_copy.default, reason="real to complex crashes the compiler")
+def to_copy(x: Tensor, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
+    """Return a real tensor as a complex one, or the real part of a complex one."""
+    if dtype is None or dtype == x.dtype or not (dtype.is_complex or x.dtype.is_complex):
+        return NotImplemented
+    if not dtype.is_complex:
+        return torch.real(x).to(dtype)
+    part = dtype.to_real()
+    if x.dtype.is_complex:
+        return torch.complex(torch.real(x).to(part), torch.imag(x).to(part))
+    real = x.to(part)
+    return torch.complex(real, torch.zeros_like(real))
+
+
+@FAMILY.decomposes(aten.pow.Tensor_Scalar, reason=_NO_LOWERING)
+def power(x: Tensor, exponent: Any) -> Any:
+    """Return x ** n by repeated multiplication for whole n, else e ** (n log x)."""
+    if not _is_complex(x):
+        return NotImplemented
+    if not isinstance(exponent, int) or not 0 < exponent <= _LARGEST_PRODUCT:
+        return torch.exp(torch.log(x) * exponent)
+    result = x
+    for _ in range(exponent - 1):
+        result = result * x
+    return result.clone()
+
+
+@FAMILY.decomposes(aten.sin.default, reason=_NO_LOWERING)
+def sin(x: Tensor) -> Any:
+    """Return the sine."""
+    if not _is_complex(x):
+        return NotImplemented
+    a, b = torch.real(x), torch.imag(x)
+    return _join(torch.sin(a) * torch.cosh(b), torch.cos(a) * torch.sinh(b), x)
+
+
+@FAMILY.decomposes(aten.cos.default, reason=_NO_LOWERING)
+def cos(x: Tensor) -> Any:
+    """Return the cosine."""
+    if not _is_complex(x):
+        return NotImplemented
+    a, b = torch.real(x), torch.imag(x)
+    return _join(torch.cos(a) * torch.cosh(b), -torch.sin(a) * torch.sinh(b), x)
 
 
 def _partwise(operator: OpOverload) -> Decomposition:

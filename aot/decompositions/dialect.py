@@ -17,8 +17,6 @@ from .family import Decomposition, DecompositionTable
 aten = torch.ops.aten
 
 DECOMPOSED_THOUGH_KNOWN: dict[OpOverload, str] = {
-    aten.__and__.Tensor: "no lowering; becomes bitwise_and",
-    aten.__and__.Scalar: "no lowering; becomes bitwise_and",
     aten._weight_norm_interface.default: "no lowering",
     aten.clamp_max.Tensor: "no lowering",
     aten.count_nonzero.default: "refused by the verifier of the dialect",
@@ -26,10 +24,15 @@ DECOMPOSED_THOUGH_KNOWN: dict[OpOverload, str] = {
     aten.diagonal_copy.default: "no lowering",
     aten.einsum.default: "its reductions fail on some equations",
     aten.expand_copy.default: "no lowering",
+    aten.fft_fft.default: "no lowering",
+    aten.fft_ifft.default: "no lowering",
+    aten.im2col.default: "no lowering on some sizes",
     aten.isfinite.default: "no lowering",
     aten.linalg_norm.default: "no lowering",
     aten.max_unpool2d.default: "no lowering",
     aten.max_unpool3d.default: "no lowering",
+    aten.meshgrid.default: "its list of results has no lowering",
+    aten.meshgrid.indexing: "its list of results has no lowering",
     aten.renorm.default: "wrong numbers",
     aten.split_with_sizes_copy.default: "no lowering",
     aten.squeeze_copy.default: "no lowering",
@@ -41,6 +44,8 @@ DECOMPOSED_THOUGH_KNOWN: dict[OpOverload, str] = {
     aten.unbind_copy.int: "no lowering",
     aten.unfold_copy.default: "no lowering",
     aten.unsqueeze_copy.default: "no lowering",
+    aten.upsample_bilinear2d.default: "no lowering",
+    aten.upsample_bilinear2d.vec: "no lowering",
     aten.view_copy.default: "no lowering",
     aten.xlogy.Tensor: "no lowering",
 }

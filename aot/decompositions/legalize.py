@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
+from contextlib import nullcontext
 
-from torch._ops import OperatorBase
+from torch._ops import OperatorBase, OpOverload
+from torch._subclasses import FakeTensor
 from torch.export import ExportedProgram
+from torch.fx import GraphModule, Node
+from torch.utils._pytree import tree_leaves, tree_map_only
 
-from .family import Decomposition
+from .family import Decomposition, DecompositionTable
 from .rewrites import rewrite_graph
 from .table import corrections, current_aot_decompositions
 
@@ -31,6 +36,51 @@ def legalize(
         'ExportedProgram'
     """
     chosen = current_aot_decompositions() if table is None else dict(table)
-    legal = program.run_decompositions({**corrections(), **chosen})
+    functions = {**corrections(), **chosen}
+    if must_retrace(program, functions):
+        legal = program.run_decompositions(functions)
+    else:
+        legal = _copy(program)
     rewrite_graph(legal.graph_module)
     return legal
+
+
+def must_retrace(program: ExportedProgram, functions: DecompositionTable) -> bool:
+    """Tell whether decomposing would change the program, which costs as much as tracing it.
+
+    It would not where no operator has a decomposition that applies, and none writes to a tensor or
+    holds another graph.
+
+    Args:
+        program: The program.
+        functions: The decompositions.
+    """
+    for node in program.graph.nodes:
+        if node.op == "get_attr":
+            return True
+        if node.op != "call_function" or not isinstance(node.target, OperatorBase):
+            continue
+        if not isinstance(node.target, OpOverload) or node.target._schema.is_mutable:
+            return True
+        function = functions.get(node.target)
+        if function is not None and _applies(function, node):
+            return True
+    return False
+
+
+def _applies(function: Decomposition, node: Node) -> bool:
+    """Tell whether a decomposition does not answer `NotImplemented` for what a node computes."""
+    args, kwargs = tree_map_only(Node, lambda n: n.meta["val"], (node.args, node.kwargs))
+    modes = [leaf.fake_mode for leaf in tree_leaves(args) if isinstance(leaf, FakeTensor)]
+    try:
+        with modes[0] if modes else nullcontext():
+            return function(*args, **kwargs) is not NotImplemented
+    except Exception:  # it cannot be told here; the trace that follows can
+        return True
+
+
+def _copy(program: ExportedProgram) -> ExportedProgram:
+    """Return the program with a graph of its own."""
+    module = program.graph_module
+    graph = copy.deepcopy(program.graph)
+    return program._update(GraphModule(module, graph), program.graph_signature)

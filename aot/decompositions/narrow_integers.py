@@ -22,6 +22,19 @@ FAMILY = Family("narrow integers")
 
 _NARROW = (torch.uint8, torch.int8)
 
+_ORDERING = (
+    aten.argmax.default,
+    aten.argmin.default,
+    aten.argsort.default,
+    aten.argsort.stable,
+    aten.cummax.default,
+    aten.cummin.default,
+    aten.sort.default,
+    aten.sort.stable,
+    aten.topk.default,
+)
+"""Wrong on bool tensors too: one bit is less than nothing where it is signed."""
+
 _ARITHMETIC = (
     aten.abs.default,
     aten.add.Scalar,
@@ -33,9 +46,6 @@ _ARITHMETIC = (
     aten.addmm.default,
     aten.amax.default,
     aten.amin.default,
-    aten.argmax.default,
-    aten.argmin.default,
-    aten.argsort.default,
     aten.bmm.default,
     aten.cat.default,
     aten.clamp.default,
@@ -89,34 +99,36 @@ _ARITHMETIC = (
     aten.rsub.Scalar,
     aten.sigmoid.default,
     aten.sign.default,
-    aten.sort.default,
-    aten.sort.stable,
     aten.sqrt.default,
     aten.sub.Scalar,
     aten.sub.Tensor,
     aten.sum.default,
     aten.sum.dim_IntList,
-    aten.topk.default,
     aten.where.self,
 )
 
 
-def _widened(operator: OpOverload) -> Decomposition:
+_TRUTH = (aten.any.default, aten.any.dim, aten.all.default, aten.all.dim)
+"""Give uint8 for uint8, bool otherwise."""
+
+
+def _widened(operator: OpOverload, narrow: tuple[torch.dtype, ...]) -> Decomposition:
+    def widen(value: Any) -> Any:
+        wanted = isinstance(value, Tensor) and value.dtype in narrow
+        return value.to(torch.int32) if wanted else value
+
     def decomposition(*args: Any, **kwargs: Any) -> Any:
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-        numbers = [tensor.dtype for tensor in tensors if tensor.dtype is not torch.bool]
-        if not any(dtype in _NARROW for dtype in numbers):
+        dtypes = [x.dtype for x in tensors if x.dtype is not torch.bool or torch.bool in narrow]
+        if not any(dtype in narrow for dtype in dtypes):
             return NotImplemented
-        wide_args, wide_kwargs = tree_map(_widen, (args, kwargs))
-        natural = reduce(torch.promote_types, numbers)
+        wide_args, wide_kwargs = tree_map(widen, (args, kwargs))
+        natural = reduce(torch.promote_types, dtypes)
+        if operator in _TRUTH and natural is torch.uint8:
+            return operator(*wide_args, **wide_kwargs).to(torch.uint8)
         return tree_map(lambda out: _narrow(out, natural), operator(*wide_args, **wide_kwargs))
 
     return decomposition
-
-
-def _widen(value: Any) -> Any:
-    narrow = isinstance(value, Tensor) and value.dtype in _NARROW
-    return value.to(torch.int32) if narrow else value
 
 
 def _narrow(value: Any, natural: torch.dtype) -> Any:
@@ -125,7 +137,18 @@ def _narrow(value: Any, natural: torch.dtype) -> Any:
     return value.to(natural) if widened and natural is not torch.int32 else value
 
 
+_REASON = "narrow integers are sign-extended or refused"
+
 for _operator in _ARITHMETIC:
-    FAMILY.enter(
-        _operator, _widened(_operator), reason="one-byte integers are sign-extended or refused"
-    )
+    FAMILY.enter(_operator, _widened(_operator, _NARROW), reason=_REASON)
+for _operator in _ORDERING:
+    FAMILY.enter(_operator, _widened(_operator, (*_NARROW, torch.bool)), reason=_REASON)
+
+
+@FAMILY.decomposes(aten.arange.start_step, reason="there is no one-byte form")
+def arange(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, **kwargs: Any) -> Any:
+    """Return the narrow range by way of int32."""
+    if dtype not in _NARROW:
+        return NotImplemented
+    wide = torch.arange(start, end, step, dtype=torch.int32, device=kwargs.get("device"))
+    return wide.to(dtype)

@@ -10,12 +10,29 @@ from functools import lru_cache
 from torch._decomp import get_decompositions, remove_decompositions
 from torch._ops import OperatorBase, OpOverloadPacket
 
-from . import attention, booleans, complexes, doubles, integers, narrow_integers
+from . import (
+    attention,
+    booleans,
+    complexes,
+    convolutions,
+    doubles,
+    experts,
+    fourier,
+    integers,
+    movement,
+    narrow_integers,
+    padding,
+)
 from .dialect import torch_decompositions
 from .family import DecompositionTable, Entry, chain
 
 FAMILIES = (
     attention.FAMILY,
+    convolutions.FAMILY,
+    experts.FAMILY,
+    fourier.FAMILY,
+    padding.FAMILY,
+    movement.FAMILY,
     complexes.FAMILY,
     narrow_integers.FAMILY,
     booleans.FAMILY,
@@ -27,17 +44,25 @@ FAMILIES = (
 _current: ContextVar[DecompositionTable | None] = ContextVar("aot_decompositions", default=None)
 
 
-@lru_cache(maxsize=1)
+def _own_entries() -> tuple[Entry, ...]:
+    entries = [entry for family in FAMILIES for entry in family.entries]
+    return (*entries, *experts.entries_of_loaded_libraries())
+
+
+@lru_cache(maxsize=2)
+def _chained(entries: tuple[Entry, ...]) -> DecompositionTable:
+    return chain(entries)
+
+
+@lru_cache(maxsize=2)
+def _standard(entries: tuple[Entry, ...]) -> DecompositionTable:
+    theirs = [Entry(op, function, "torch") for op, function in torch_decompositions().items()]
+    return chain([*entries, *theirs])
+
+
 def corrections() -> DecompositionTable:
     """Return the decompositions without which a program would be refused or wrong."""
-    return chain(entry for family in FAMILIES for entry in family.entries)
-
-
-@lru_cache(maxsize=1)
-def _standard() -> DecompositionTable:
-    ours = [entry for family in FAMILIES for entry in family.entries]
-    theirs = [Entry(op, function, "torch") for op, function in torch_decompositions().items()]
-    return chain([*ours, *theirs])
+    return dict(_chained(_own_entries()))
 
 
 def current_aot_decompositions() -> DecompositionTable:
@@ -49,7 +74,7 @@ def current_aot_decompositions() -> DecompositionTable:
         False
     """
     table = _current.get()
-    return dict(_standard() if table is None else table)
+    return dict(_standard(_own_entries()) if table is None else table)
 
 
 @contextmanager

@@ -32,11 +32,26 @@ class Target(Protocol):
     def name(self) -> str:
         """The name that users give."""
 
+    @property
+    def timing_cache(self) -> bool:
+        """Whether it measures kernels, so that its options have a `timing_cache_file_path`."""
+
     def options(self, given: Mapping[str, Any]) -> Any:
         """Return the target's options, a frozen dataclass.
 
         Raises:
             ExportError: An option is unknown or has an impossible value.
+        """
+
+    def identity(self, options: Any) -> Mapping[str, Any]:
+        """Return, as JSON, all that decides the artifact beside the module.
+
+        That is every option that changes it, the versions of the compilers, and the machine where
+        the artifact is made for the machine. Two compiles of equal modules and identities may
+        stand for each other.
+
+        Args:
+            options: What `options` returned.
         """
 
     def build(self, module_op: Operation, path: Path, options: Any) -> Artifact:

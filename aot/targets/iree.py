@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import importlib.metadata
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from iree.compiler.ir import Operation
+
+from pelton.runtime.cpu import processor_identity
 from pelton.runtime.vmfb import VmfbInfo, append_info
 
 from ..errors import ExportError
@@ -102,6 +105,11 @@ class IreeTarget:
     name: str
     backend: str
 
+    @property
+    def timing_cache(self) -> bool:
+        """IREE measures nothing while it compiles."""
+        return False
+
     def options(self, given: Mapping[str, Any]) -> IreeOptions:
         """Return the options from keyword arguments.
 
@@ -114,6 +122,20 @@ class IreeTarget:
         if self.backend == "rocm" and not options.arch:
             raise ExportError("target 'rocm' needs an architecture, as in 'rocm:gfx942'")
         return options
+
+    def identity(self, options: IreeOptions) -> Mapping[str, Any]:
+        """Return all that decides the artifact beside the module, without running the compiler."""
+        host = self.backend == "llvm-cpu" and options.target_cpu == "host"
+        return {
+            "backend": self.backend,
+            "optimization_level": options.level,
+            "target_cpu": options.target_cpu,
+            "target_cpu_features": options.target_cpu_features,
+            "arch": options.arch,
+            "flags": [[flag, _named_file(flag)] for flag in options.flags],
+            "versions": _versions(),
+            "processor": processor_identity() if host else None,
+        }
 
     def build(self, module_op: Operation, path: Path, options: IreeOptions) -> Artifact:
         """Compile a module to a `.vmfb`.
@@ -210,6 +232,12 @@ def cuda_architecture(name: str) -> tuple[str, str]:
 
 def _tiling(options: IreeOptions) -> list[str]:
     return ["--iree-opt-data-tiling"] if options.level >= 4 else []
+
+
+def _named_file(flag: str) -> str | None:
+    """Return the SHA-256 of the file that a flag names; None where it names none."""
+    path = Path(flag.partition("=")[2] or flag)
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
 
 def _versions() -> dict[str, str]:

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from torch import nn
+
 from pelton.aot.externalize import external_tensors, externalize_module_parameters
 from pelton.aot.tensor_traits import ExternalTensorTrait
-from torch import nn
 
 
 class Net(nn.Module):

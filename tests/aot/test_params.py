@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import torch
 from iree.runtime import ParameterIndex
+from torch import nn
+
 from pelton.aot.params import (
     ParameterArchive,
     ParameterArchiveBuilder,
@@ -13,7 +15,6 @@ from pelton.aot.params import (
 from pelton.runtime.archive import open_archive, write_archive
 from pelton.runtime.errors import ArtifactError, ParameterError
 from pelton.runtime.parameter import Parameter
-from torch import nn
 
 TYPES = [
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",

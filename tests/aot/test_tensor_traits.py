@@ -1,5 +1,6 @@
 import pytest
 import torch
+
 from pelton.aot.errors import ExportError
 from pelton.aot.tensor_traits import DeviceAffinity, DeviceTensorTrait, ExternalTensorTrait
 

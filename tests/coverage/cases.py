@@ -38,6 +38,9 @@ def _model_case(architecture: Architecture, *, dynamic: bool) -> Case:
 
 
 def _axes(architecture: Architecture) -> dict[str, Any]:
-    named = {"batch": NamedDimension("batch", 1, 2, 16), "length": NamedDimension("length", 4, 12, 40)}
+    named = {
+        "batch": NamedDimension("batch", 1, 2, 16),
+        "length": NamedDimension("length", 4, 12, 40),
+    }
     axes = models.INPUTS[architecture.inputs].dynamic.values()
     return {"tensors": tuple({axis: named[name] for axis, name in each.items()} for each in axes)}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+
 from pelton import aot, runtime
 
 from .isolation import Outcome

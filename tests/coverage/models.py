@@ -215,8 +215,7 @@ def make_model(architecture: Architecture) -> Primary:
     torch.manual_seed(0)
     config = _configuration(architecture)
     factory = getattr(transformers, architecture.auto)
-    make = getattr(factory, "from_config", None) or factory._from_config
-    model = make(config).eval()
+    model = getattr(factory, "from_config", factory)(config).eval()
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     return Primary(model, list(INPUTS[architecture.inputs].dynamic))

@@ -40,7 +40,8 @@ def main() -> None:
         started = time.monotonic()
         known[key] = outcome = in_child(case, TIMEOUT_S)
         seconds = time.monotonic() - started
-        print(f"{'/'.join(key)}: {outcome.status} {outcome.stage} {outcome.reason[:200]} {seconds:.1f}s", flush=True)
+        line = f"{'/'.join(key)}: {outcome.status} {outcome.stage} {outcome.reason[:200]}"
+        print(f"{line} {seconds:.1f}s", flush=True)
         if time.monotonic() - saved > _SAVE_EVERY_S:
             results.write(path, known, suite)
             saved = time.monotonic()

@@ -6,6 +6,7 @@ import struct
 
 import ml_dtypes
 import numpy as np
+
 from pelton.runtime.parameter import Parameter, blob_of, parameter_of
 
 WEIGHT = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -4,14 +4,13 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+
 from pelton.runtime.archive import (
-    ParameterSet,
     check_parameters,
     load_parameters,
     open_archive,
@@ -20,8 +19,9 @@ from pelton.runtime.archive import (
 from pelton.runtime.dtypes import DTYPES
 from pelton.runtime.errors import ArtifactError, ParameterError
 from pelton.runtime.parameter import blob_of, parameter_of
+from pelton.runtime.parameter_set import ParameterSet
 
-from .archives import SPLAT, WEIGHT, varied_parameters
+from .archives import WEIGHT, varied_parameters
 
 FLOAT = DTYPES["float32"]
 
@@ -208,16 +208,6 @@ def test_write_needs_little_memory_whatever_the_size(tmp_path: Path) -> None:
 # Sets of parameters, as programs are given them
 
 
-def test_set_says_which_name_it_lacks() -> None:
-    with pytest.raises(KeyError, match="no parameter 'bias' in memory"):
-        ParameterSet([])["bias"]
-
-
-def test_size_of_a_set_counts_tied_tensors_once() -> None:
-    given = load_parameters({"weight": WEIGHT, "tied": WEIGHT})["model"]
-    assert given.nbytes == WEIGHT.nbytes
-
-
 def test_parameters_are_given_by_a_path_for_all_scopes(tmp_path: Path) -> None:
     write_archive(tmp_path / "a.irpa", [parameter_of("weight", WEIGHT)])
     given = load_parameters(tmp_path / "a.irpa", ["one", "two"])
@@ -322,72 +312,3 @@ def test_file_of_several_scopes_is_used_when_each_name_is_used_by_one(tmp_path: 
 
 def test_unused_parameters_are_accepted_on_request() -> None:
     check_parameters({}, load_parameters({"weight": WEIGHT}), allow_unused=True)
-
-
-# Into IREE
-
-PROGRAM = """
-util.global private @w = #flow.parameter.named<"model"::"weight"> : tensor<64xf32>
-util.global private @s = #flow.parameter.named<"model"::"splat"> : tensor<64xf32>
-func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
-  %w = util.global.load @w : tensor<64xf32>
-  %s = util.global.load @s : tensor<64xf32>
-  %0 = arith.addf %x, %w : tensor<64xf32>
-  %1 = arith.addf %0, %s : tensor<64xf32>
-  return %1 : tensor<64xf32>
-}
-"""
-
-
-@pytest.fixture(scope="module")
-def program() -> bytes:
-    from iree.compiler import compile_str
-
-    return compile_str(
-        PROGRAM, target_backends=["llvm-cpu"], extra_args=["--iree-llvmcpu-target-cpu=generic"]
-    )
-
-
-def run_with(program: bytes, given: ParameterSet) -> Callable[[], np.ndarray]:
-    import iree.runtime as iree
-
-    config = iree.Config("local-sync")
-    instance = config.vm_instance
-    modules = [
-        iree.create_hal_module(instance, config.device),
-        iree.create_io_parameters_module(instance, given.provider("model")),
-        iree.VmModule.copy_buffer(instance, program),
-    ]
-    function = iree.FunctionInvoker(
-        iree.VmContext(instance, modules), config.device, modules[-1].lookup_function("main")
-    )
-    return lambda: function(np.zeros(64, np.float32)).to_host()
-
-
-def test_program_runs_with_a_file_that_nothing_else_keeps_open(
-    program: bytes, tmp_path: Path
-) -> None:
-    weight = np.arange(64, dtype=np.float32)
-    write_archive(tmp_path / "a.irpa", [parameter_of("weight", weight), SPLAT])
-    main = run_with(program, load_parameters(tmp_path / "a.irpa")["model"])
-    gc.collect()
-    np.testing.assert_array_equal(main(), weight + 10)
-
-
-def test_program_uses_live_tensors_in_place(program: bytes) -> None:
-    weight = torch.arange(64, dtype=torch.float32)
-    assert weight.data_ptr() % 64 == 0
-    main = run_with(program, ParameterSet([parameter_of("weight", weight), SPLAT]))
-    weight += 1
-    np.testing.assert_array_equal(main(), weight.numpy() + 10)
-
-
-def test_program_uses_strided_tensors_by_value(program: bytes) -> None:
-    weight = torch.arange(128, dtype=torch.float32)[::2]
-    main = run_with(program, ParameterSet([parameter_of("weight", weight), SPLAT]))
-    np.testing.assert_array_equal(main(), weight.numpy() + 10)
-
-
-def test_provider_holds_only_the_names_asked_for() -> None:
-    given = load_parameters({"a": WEIGHT, "b": WEIGHT})["model"]
-    assert [name for name, _ in given.index(["b"]).items()] == ["b"]

@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from iree.runtime import ParameterIndex
+
 from pelton.runtime import archive_gguf
 from pelton.runtime.archive import open_archive
 from pelton.runtime.errors import ArtifactError, ParameterError

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from iree.runtime import ParameterIndex
+
 from pelton.runtime import archive_gguf, archive_irpa, archive_safetensors
 from pelton.runtime.archive import open_archive, write_archive
 from pelton.runtime.errors import ArtifactError

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from iree.runtime import ParameterIndex, parameter_index_entry_as_numpy_ndarray
+
 from pelton.runtime import archive_irpa
 from pelton.runtime.archive import open_archive, write_archive
 from pelton.runtime.errors import ArtifactError, ParameterError

@@ -8,6 +8,7 @@ import safetensors
 import safetensors.numpy
 import safetensors.torch
 import torch
+
 from pelton.runtime import archive_safetensors
 from pelton.runtime.archive import open_archive, write_archive
 from pelton.runtime.errors import ArtifactError, ParameterError

@@ -2,6 +2,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+
 from pelton.runtime import parameter as parameter_module
 from pelton.runtime.dtypes import DTYPES
 from pelton.runtime.errors import ParameterError

@@ -137,12 +137,7 @@ def _subtract(inserter: Inserter, x: _Number, y: _Number) -> None:
 
 
 def _power(inserter: Inserter, x: _Number, exponent: _Number) -> None:
-    """Multiply repeatedly, for a whole exponent; otherwise as floats."""
-    if isinstance(exponent, float) and isinstance(x, Node):
-        base = x.args[0] if x.target in (torch.sym_float, aten.Float.Scalar) else x
-        if not _is_float(base):
-            inserter.become(aten.pow.int_float, base, exponent)
-        return
+    """Multiply repeatedly, for a whole exponent."""
     if _is_float(x) or not isinstance(exponent, int) or exponent < 1:
         return
     product = x

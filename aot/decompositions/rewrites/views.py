@@ -6,6 +6,7 @@ dynamic, without an error. torch knows the sizes as expressions, so we match the
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -45,18 +46,48 @@ def rewrite_view(inserter: Inserter) -> None:
         if len(group.source) > 1:
             calls.append((aten.flatten.using_ints, (first, group.source.stop - 1)))
         if len(group.target) > 1:
-            calls.append((aten.unflatten.int, (first, [sizes[i] for i in group.target])))
+            wanted = [sizes[i] for i in group.target]
+            if -1 in wanted:
+                wanted = _without_minus_one(inserter, tensor, group, wanted)
+            calls.append((aten.unflatten.int, (first, wanted)))
     _emit(inserter, tensor, calls)
+
+
+def _without_minus_one(
+    inserter: Inserter, tensor: Node, group: Group, wanted: list[Any]
+) -> list[Any]:
+    """Return the sizes with -1 computed: the compiler would let it through to the run."""
+    shape = tensor.meta["val"].shape
+    size: Any = 1
+    for axis in group.source:
+        factor: Any = shape[axis]
+        if isinstance(factor, torch.SymInt):
+            factor = inserter.call(aten.sym_size.int, tensor, axis)
+        size = _combine(inserter, operator.mul, size, factor)
+    for divisor in wanted:
+        if isinstance(divisor, Node) or divisor != -1:
+            size = _combine(inserter, operator.floordiv, size, divisor)
+    return [size if not isinstance(item, Node) and item == -1 else item for item in wanted]
+
+
+def _combine(inserter: Inserter, function: Any, left: Any, right: Any) -> Any:
+    if not isinstance(left, Node) and not isinstance(right, Node):
+        return function(left, right)
+    if not isinstance(right, Node) and right == 1:
+        return left
+    if function is operator.mul and not isinstance(left, Node) and left == 1:
+        return right
+    return inserter.call(function, left, right)
 
 
 def _emit(inserter: Inserter, tensor: Node, calls: list[tuple[Any, tuple[Any, ...]]]) -> None:
     if not calls:
         inserter.become(aten.alias.default, tensor)
         return
-    for operator, arguments in calls[:-1]:
-        tensor = inserter.call(operator, tensor, *arguments)
-    operator, arguments = calls[-1]
-    inserter.become(operator, tensor, *arguments)
+    for target, arguments in calls[:-1]:
+        tensor = inserter.call(target, tensor, *arguments)
+    target, arguments = calls[-1]
+    inserter.become(target, tensor, *arguments)
 
 
 def match(source: list[sympy.Expr], target: list[sympy.Expr]) -> list[Group]:
@@ -64,8 +95,10 @@ def match(source: list[sympy.Expr], target: list[sympy.Expr]) -> list[Group]:
 
     Example:
         >>> b, l = sympy.symbols("b l", positive=True, integer=True)
-        >>> match([b, l, sympy.Integer(8)], [b * l, sympy.Integer(2), sympy.Integer(4)])
-        [Group(source=range(0, 2), target=range(0, 1)), Group(source=range(2, 3), target=range(1, 3))]
+        >>> for group in match([b, l, sympy.Integer(8)], [b * l, sympy.Integer(8)]):
+        ...     print(group)
+        Group(source=range(0, 2), target=range(0, 1))
+        Group(source=range(2, 3), target=range(1, 2))
     """
     groups: list[Group] = []
     i = j = 0

@@ -1,0 +1,119 @@
+"""`compile`: a function or module in, an executable out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from pelton.runtime.executable import Executable, load
+from pelton.runtime.files import StrPath
+
+from .artifacts import Storage, recipe
+from .builder import ExternalParameter, ModuleBuilder
+from .capture import TRACING_LOCK
+from .config import CONFIGURED, Configured
+from .errors import ExportError
+from .export import assemble, trace_callable
+from .mlir_module import new_module
+from .output import ExportOutput
+from .profiles import Profiles
+from .progress import stage
+
+
+def compile(
+    func: torch.nn.Module | Callable[..., Any],
+    /,
+    optimization_level: int | None = 3,
+    *,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    target: str = "cpu",
+    profiles: Profiles | None = None,
+    device: str | None = None,
+    cache_dir: StrPath | Configured | None = CONFIGURED,
+    timing_cache_file_path: StrPath | None = None,
+    **options: Any,
+) -> Executable:
+    """Compile a function or module for this machine and load it.
+
+    What is given as `InputInfo` or `DimensionInputInfo`, alone or in lists, tuples, dicts and
+    dataclasses, becomes an input. All else is a constant of the program: tensors, numbers,
+    containers of them, the weights of a module (named in the program by their `state_dict` keys).
+    The executable has the inputs as its only parameters. Of `*args` and `**kwargs`, count and
+    names are those given here.
+
+    The function must be pure: changing arguments, globals or attributes, and results other than
+    tensors, are refused by name. Registered buffers of a module may change: they are state of the
+    executable. Printing, `assert` and files happen once, while it is traced.
+
+    Args:
+        func: An `nn.Module` or a function of tensors.
+        optimization_level: 0 to 5: more gives faster code and takes longer; None: the target's
+            default.
+        args: Positional arguments: specs, or values to keep as constants.
+        kwargs: Keyword arguments of the same kinds.
+        target: What to compile for, as for `ExportOutput.compile`; it must be able to run here.
+        profiles: Several sets of bounds, of which a call must fit one, as for `export`.
+        device: What to run on, as for `runtime.load`.
+        cache_dir: Folder of the compile cache; None: no cache; default: `aot.config.cache_dir`.
+        timing_cache_file_path: Where TensorRT keeps kernel timings; default: `aot.config`'s.
+        options: Options of the target.
+
+    Returns:
+        The executable, with `input_infos`, `save(path)` and a signature for `inspect`.
+
+    Raises:
+        ExportError: The arguments do not fit, nothing is an input, the function is not pure or
+            cannot be traced, or there is no such target or option.
+        CompileError: The compiler failed.
+        DeviceError: This machine cannot run the program.
+
+    Example:
+        >>> from pelton.aot.specs import InputInfo
+        >>> def scale(x, factor):
+        ...     return x * factor
+        >>> double = compile(scale, args=[InputInfo(((1, 2, 4), 3), torch.float32), 2.0])
+        >>> double(torch.ones(1, 3))
+        tensor([[2., 2., 2.]])
+        >>> double.input_infos["x"].shape_bounds.max
+        (4, 3)
+    """
+    made = recipe(
+        target,
+        {"optimization_level": optimization_level, **options},
+        Storage(cache_dir, timing_cache_file_path),
+    )
+    exported = _export(func, args, kwargs or {}, profiles)
+    with made.private_file() as path:
+        with stage(f"compiling for {target}"):
+            artifact = made.make(exported.mlir_module, exported.resources, path, private=True)
+        for note in artifact.notes:
+            warnings.warn(note, stacklevel=2)
+        # The executable keeps the file mapped; its name is not needed any more.
+        held = exported.compiled_module.external_parameters
+        return load(path, device=device, parameters=_by_scope(held) or None)
+
+
+def _export(
+    func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], profiles: Profiles | None
+) -> ExportOutput:
+    if isinstance(func, type) or not callable(func):
+        raise ExportError(
+            f"cannot compile {func!r}: pass a function or an nn.Module instance; "
+            "for anything else use aot.export(...).compile(...)"
+        )
+    builder = ModuleBuilder(new_module("module"))
+    with TRACING_LOCK:
+        traced = trace_callable(func, args, kwargs, pure=True)
+        return assemble(builder, traced, func, profiles=profiles)
+
+
+def _by_scope(parameters: Sequence[ExternalParameter]) -> dict[str, dict[str, torch.Tensor]]:
+    """Return the tensors of external parameters as `runtime.load` takes them."""
+    scopes: dict[str, dict[str, torch.Tensor]] = {}
+    for parameter in parameters:
+        scopes.setdefault(parameter.scope, {})[parameter.name] = parameter.tensor
+    return scopes

@@ -1,0 +1,98 @@
+"""Convolutions whose result has a single row or column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .family import Decomposition, Family
+
+aten = torch.ops.aten
+
+FAMILY = Family("convolutions")
+
+_REASON = (
+    "where a dimension of the result is 1, the lowering wants the padded input to be just as long "
+    "as the kernel reaches"
+)
+
+
+def _surplus(size: Any, kernel: int, stride: int, padding: int, dilation: int) -> int:
+    """Return how many padded elements at the end the kernel never reaches, if that matters."""
+    if not isinstance(size, int):
+        return 0
+    reach = dilation * (kernel - 1) + 1
+    padded = size + 2 * padding
+    return padded - reach if reach < padded < reach + stride else 0
+
+
+def _padded_exactly(
+    x: Tensor, weight: Tensor, stride: list[int], padding: list[int], dilation: list[int]
+) -> Tensor | None:
+    """Return the input padded (or cut) to what the kernel reaches, or None if it is already."""
+    sizes, kernels = x.shape[-len(stride) :], weight.shape[2:]
+    every = list(zip(sizes, kernels, stride, padding, dilation, strict=True))
+    surplus = [_surplus(*each) for each in every]
+    if not any(surplus):
+        return None
+    ends: list[int] = []
+    for before, cut in zip(reversed(padding), reversed(surplus), strict=True):
+        ends += [before, before - cut]
+    return torch.constant_pad_nd(x, ends, 0.0)
+
+
+def _per_dimension(value: int | Sequence[int], count: int) -> list[int]:
+    values = [value] if isinstance(value, int) else list(value)
+    return values * count if len(values) == 1 else values
+
+
+def _convolution(operator: Any, dimensions: int) -> Decomposition:
+    def decomposition(
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Sequence[int] = (1,),
+        padding: Sequence[int] = (0,),
+        dilation: Sequence[int] = (1,),
+        groups: int = 1,
+    ) -> Any:
+        steps = [_per_dimension(each, dimensions) for each in (stride, padding, dilation)]
+        padded = _padded_exactly(x, weight, *steps)
+        if padded is None:
+            return NotImplemented
+        return operator(padded, weight, bias, steps[0], [0] * dimensions, steps[2], groups)
+
+    return decomposition
+
+
+for _operator, _dimensions in (
+    (aten.conv1d.default, 1),
+    (aten.conv2d.default, 2),
+    (aten.conv3d.default, 3),
+):
+    FAMILY.enter(_operator, _convolution(_operator, _dimensions), reason=_REASON)
+
+
+@FAMILY.decomposes(aten.convolution.default, reason=_REASON)
+def convolution(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    transposed: bool,
+    output_padding: list[int],
+    groups: int,
+) -> Any:
+    """Return the convolution of an input that is padded to what the kernel reaches."""
+    padded = None if transposed else _padded_exactly(x, weight, stride, padding, dilation)
+    if padded is None:
+        return NotImplemented
+    none = [0] * len(padding)
+    return aten.convolution.default(
+        padded, weight, bias, stride, none, dilation, transposed, output_padding, groups
+    )

@@ -1,0 +1,105 @@
+"""Padding: constant padding that also cuts, and the other modes as a choice of indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .family import Family
+
+aten = torch.ops.aten
+
+FAMILY = Family("padding")
+
+_Index = Callable[[Tensor, Any], Tensor]
+
+
+def _cuts(pad: Sequence[Any]) -> bool:
+    return any(isinstance(amount, int) and amount < 0 for amount in pad)
+
+
+def _constant(x: Tensor, pad: Sequence[Any], value: Any) -> Any:
+    """Cut where padding is negative, then pad by what is left."""
+    if not _cuts(pad):
+        return NotImplemented
+    for position in range(0, len(pad), 2):
+        dim = x.dim() - 1 - position // 2
+        before, after = (max(0, -amount) for amount in pad[position : position + 2])
+        x = x.narrow(dim, before, x.shape[dim] - before - after)
+    kept = [max(0, amount) for amount in pad]
+    return torch.constant_pad_nd(x, kept, 0 if value is None else value) if any(kept) else x.clone()
+
+
+def _reflected(index: Tensor, size: Any) -> Tensor:
+    return (size - 1) - ((size - 1) - index.abs()).abs()
+
+
+def _replicated(index: Tensor, size: Any) -> Tensor:
+    return index.clamp(0, size - 1)
+
+
+def _wrapped(index: Tensor, size: Any) -> Tensor:
+    return torch.remainder(index, size)
+
+
+_MODES: dict[str, _Index] = {
+    "reflect": _reflected,
+    "replicate": _replicated,
+    "circular": _wrapped,
+}
+
+
+def _by_index(x: Tensor, pad: Sequence[Any], source: _Index) -> Tensor:
+    for position in range(0, len(pad), 2):
+        before, after = pad[position : position + 2]
+        if isinstance(before, int) and isinstance(after, int) and before == after == 0:
+            continue
+        dim = x.dim() - 1 - position // 2
+        size = x.shape[dim]
+        index = torch.arange(size + before + after, device=x.device) - before
+        x = torch.index_select(x, dim, source(index, size))
+    return x
+
+
+@FAMILY.decomposes(
+    aten.pad.default, reason="negative amounts give wrong numbers; reflect and circular fail"
+)
+def pad(x: Tensor, amounts: Sequence[Any], mode: str = "constant", value: Any = None) -> Any:
+    """Return the padded tensor."""
+    if mode == "constant":
+        return _constant(x, amounts, value)
+    if mode == "circular" and _cuts(amounts):  # what is left after cutting is what wraps
+        cut = torch.constant_pad_nd(x, [min(0, amount) for amount in amounts])
+        return _by_index(cut, [max(0, amount) for amount in amounts], _wrapped)
+    return _by_index(x, amounts, _MODES[mode])
+
+
+@FAMILY.decomposes(aten.constant_pad_nd.default, reason="negative amounts give wrong numbers")
+def constant_pad_nd(x: Tensor, amounts: Sequence[Any], value: Any = 0) -> Any:
+    """Return the padded tensor."""
+    return _constant(x, amounts, value)
+
+
+@FAMILY.decomposes(
+    aten.reflection_pad1d.default,
+    aten.reflection_pad2d.default,
+    aten.reflection_pad3d.default,
+    reason="the lowering fails on small sizes",
+)
+def reflection_pad(x: Tensor, amounts: Sequence[Any]) -> Tensor:
+    """Return the padded tensor by a choice of indices."""
+    return _by_index(x, amounts, _reflected)
+
+
+@FAMILY.decomposes(
+    aten.replication_pad1d.default,
+    aten.replication_pad2d.default,
+    aten.replication_pad3d.default,
+    reason="the lowering fails on negative amounts",
+)
+def replication_pad(x: Tensor, amounts: Sequence[Any]) -> Any:
+    """Return the padded tensor by a choice of indices, if it is also cut."""
+    return _by_index(x, amounts, _replicated) if _cuts(amounts) else NotImplemented

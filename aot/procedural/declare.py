@@ -1,0 +1,408 @@
+"""Declarations of globals: what a module keeps between calls, written as class attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from iree.compiler.ir import FloatAttr, IntegerAttr, Location, Operation, Type
+from torch.utils._pytree import TreeSpec, tree_flatten_with_path, tree_structure, tree_unflatten
+
+from ..builder import GlobalAttributes, ModuleBuilder
+from ..errors import ExportError, user_location
+from ..externalize import external_tensors
+from ..tensor_data import dtype_row, global_type
+from .abstract import (
+    Abstractifiable,
+    AbstractScalar,
+    AbstractTensor,
+    AbstractTypedef,
+    TreeAbstractifiable,
+    abstractify_single_value,
+    scalar_type_of,
+)
+from .live_globals import IrGlobalScalar, IrGlobalTensor
+
+
+@dataclass(frozen=True)
+class TrackedGlobal:
+    """A global of the module under construction.
+
+    Attributes:
+        export_name: The attribute that declares it.
+        info: The declaration.
+        symbol: Its name in the module.
+        op: Its operation.
+        type: The type of what it holds.
+        dtype: The element type of a tensor; None: a scalar.
+    """
+
+    export_name: str
+    info: GlobalsDef
+    symbol: str
+    op: Operation
+    type: Type
+    dtype: torch.dtype | None
+
+    def materialize(self) -> IrGlobalScalar | IrGlobalTensor:
+        """Return the global as a value of the procedure that is being traced."""
+        named = {"symbol_name": self.symbol, "global_op": self.op, "global_type": self.type}
+        if self.dtype is None:
+            return IrGlobalScalar(self.export_name, self.info, **named)
+        return IrGlobalTensor(self.export_name, self.info, dtype=self.dtype, **named)
+
+
+class GlobalsDef:
+    """A class attribute that declares globals.
+
+    Args:
+        attrs: How they are initialised and what may be done with them.
+    """
+
+    def __init__(self, attrs: GlobalAttributes) -> None:
+        self.attrs = attrs
+
+    def items(self) -> Iterator[tuple[str, Any]]:
+        """Yield the name and the value of each global.
+
+        Raises:
+            NotImplementedError: The class does not say.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say its globals")
+
+    def schema(self) -> TreeSpec:
+        """Return the structure in which procedures see the globals.
+
+        Raises:
+            NotImplementedError: The class does not say.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say its structure")
+
+    def track(self, module_builder: ModuleBuilder, export_namespace: str) -> Any:
+        """Add the globals to a module; return them in the declared structure.
+
+        Args:
+            module_builder: The module under construction.
+            export_namespace: The name of the attribute.
+
+        Raises:
+            ExportError: Two of the globals have one name, or one cannot be initialised.
+        """
+        leaves: list[TrackedGlobal] = []
+        names: set[str] = set()
+        shared: dict[int, TrackedGlobal] = {}
+        for name, value in self.items():
+            if name in names:
+                raise ExportError(f"{export_namespace} exports the name {name!r} twice")
+            names.add(name)
+            tracked = shared.get(id(value))
+            if tracked is None:
+                tracked = self._track_one(module_builder, export_namespace, name, value)
+            if isinstance(value, torch.Tensor):
+                shared[id(value)] = tracked
+            leaves.append(tracked)
+        return tree_unflatten(leaves, self.schema())
+
+    def _track_one(
+        self, builder: ModuleBuilder, namespace: str, name: str, value: Any
+    ) -> TrackedGlobal:
+        symbol, logical = f"_{namespace}.{name}", f"{namespace}.{name}"
+        if isinstance(value, torch.Tensor):
+            return self._track_tensor(builder, namespace, symbol, logical, value)
+        if isinstance(value, AbstractTensor):
+            row = dtype_row(value.dtype, f"self.{namespace}")
+            type_ = global_type(row, value.sizes, builder.context)
+            actual, op = builder.create_typed_global(
+                symbol, type_, attrs=self.attrs, logical_name=logical, dtype=row
+            )
+            return TrackedGlobal(namespace, self, actual, op, type_, value.dtype)
+        return self._track_scalar(builder, namespace, symbol, value)
+
+    def _track_tensor(
+        self, builder: ModuleBuilder, namespace: str, symbol: str, logical: str, value: torch.Tensor
+    ) -> TrackedGlobal:
+        attrs = self._attributes_of(value)
+        known = builder.globals.get(id(value))
+        if known is not None and not (attrs.mutable and self._own_state):
+            op, actual, type_ = known.op, known.symbol, known.type
+        elif known is None:
+            made = builder.tensor_global(value, symbol, attrs, logical)
+            op, actual, type_ = made.op, made.symbol, made.type
+        else:
+            actual, op, type_ = builder.create_tensor_global(
+                symbol, value, attrs=attrs, logical_name=logical
+            )
+        return TrackedGlobal(namespace, self, actual, op, type_, value.dtype)
+
+    def _track_scalar(
+        self, builder: ModuleBuilder, namespace: str, symbol: str, value: Any
+    ) -> TrackedGlobal:
+        kind = value if isinstance(value, AbstractScalar) else scalar_type_of(value)
+        if kind is None:
+            raise ExportError(
+                f"self.{namespace}: a {type(value).__name__} cannot be a global; export tensors, "
+                "numbers, abstract types, or a tree of them with export_global_tree"
+            )
+        if self.attrs.external:
+            raise ExportError(
+                f"self.{namespace}: a number cannot come from an archive; use a tensor"
+            )
+        type_ = kind.get_ir_type(builder)
+        initial = None
+        if not isinstance(value, AbstractScalar):
+            with builder.context, Location.unknown():
+                initial = (
+                    FloatAttr.get(type_, value)
+                    if isinstance(value, float)
+                    else IntegerAttr.get(type_, value)
+                )
+        actual, op = builder.create_typed_global(symbol, type_, attrs=self.attrs, initial=initial)
+        return TrackedGlobal(namespace, self, actual, op, type_, None)
+
+    _own_state = True
+    """Whether a mutable declaration of a tensor that another declares too is a state of its own."""
+
+    def _attributes_of(self, tensor: torch.Tensor) -> GlobalAttributes:
+        return self.attrs
+
+
+def _attributes(given: GlobalAttributes | None, options: tuple[Any, ...]) -> GlobalAttributes:
+    try:
+        return given if given is not None else GlobalAttributes(*options)
+    except ExportError as error:
+        raise ExportError(str(error), location=user_location()) from None
+
+
+class export_global(GlobalsDef, Abstractifiable):
+    """Declares one global.
+
+    Args:
+        value: Its initial value, a tensor or number; or an abstract type, which starts as zero.
+        name: What its symbol ends with.
+        mutable: Whether procedures may store to it; it then keeps its value between calls.
+        external: Whether its value comes from an archive at load; None: as the tensor's
+            `ExternalTensorTrait` says.
+        external_scope: Scope of the archive; None: the trait's, else `model`.
+        name_mapper: Maps the name `<attribute>.<name>` to the archive's; None keeps it.
+        noinline: Keeps the compiler from folding the value into the code.
+        uninitialized: Leaves the initial value undefined.
+        attrs: All of these at once, instead.
+
+    Raises:
+        ExportError: The options contradict each other.
+
+    Example:
+        >>> export_global(torch.zeros(2, 3), mutable=True).abstractify()
+        AbstractTensor(2, 3, dtype=torch.float32)
+    """
+
+    def __init__(
+        self,
+        value: Any,
+        *,
+        name: str = "global",
+        mutable: bool = False,
+        external: bool | None = None,
+        external_scope: str | None = None,
+        name_mapper: Callable[[str], str | None] | None = None,
+        noinline: bool = False,
+        uninitialized: bool | None = None,
+        attrs: GlobalAttributes | None = None,
+    ) -> None:
+        options = (mutable, external, external_scope, name_mapper, noinline, uninitialized)
+        super().__init__(_attributes(attrs, options))
+        self.value = value
+        self.name = name
+
+    def items(self) -> Iterator[tuple[str, Any]]:
+        """Yield the name and the value."""
+        yield self.name, self.value
+
+    def schema(self) -> TreeSpec:
+        """Return the structure: a single leaf."""
+        return tree_structure(0)
+
+    def abstractify(self) -> AbstractTypedef:
+        """Return the abstract type of the value."""
+        return abstractify_single_value(self.value)
+
+
+class export_global_tree(GlobalsDef, Abstractifiable):
+    """Declares a tree of globals.
+
+    Args:
+        tree: Nested dicts, lists and tuples of tensors, numbers and abstract types.
+        mutable: As for `export_global`.
+        external: As for `export_global`.
+        external_scope: As for `export_global`.
+        name_mapper: As for `export_global`; the name is `<attribute>.<path in the tree>`.
+        noinline: As for `export_global`.
+        uninitialized: As for `export_global`.
+        attrs: All of these at once, instead.
+
+    Raises:
+        ExportError: The options contradict each other.
+
+    Example:
+        >>> declared = export_global_tree({"a": [torch.zeros(2)], "b": AbstractTensor(3)})
+        >>> [name for name, _ in declared.items()]
+        ['a.0', 'b']
+    """
+
+    def __init__(
+        self,
+        tree: Any,
+        *,
+        mutable: bool = False,
+        external: bool | None = None,
+        external_scope: str | None = None,
+        name_mapper: Callable[[str], str | None] | None = None,
+        noinline: bool = False,
+        uninitialized: bool | None = None,
+        attrs: GlobalAttributes | None = None,
+    ) -> None:
+        options = (mutable, external, external_scope, name_mapper, noinline, uninitialized)
+        super().__init__(_attributes(attrs, options))
+        self.tree = tree
+
+    def items(self) -> Iterator[tuple[str, Any]]:
+        """Yield the path and the value of each leaf."""
+        for path, value in tree_flatten_with_path(self.tree)[0]:
+            yield ".".join(_step(step) for step in path), value
+
+    def schema(self) -> TreeSpec:
+        """Return the structure of the tree."""
+        return tree_structure(self.tree)
+
+    def abstractify(self) -> Any:
+        """Return the tree of abstract types."""
+        types = [abstractify_single_value(value) for _, value in self.items()]
+        return tree_unflatten(types, self.schema())
+
+
+class _ModuleTensors(GlobalsDef, TreeAbstractifiable):
+    """Tensors of an `nn.Module`, by their names; a tied one is one global under all its names."""
+
+    _own_state = False
+
+    def __init__(
+        self, nn_module: torch.nn.Module, tensors: dict[str, torch.Tensor], attrs: GlobalAttributes
+    ) -> None:
+        super().__init__(attrs)
+        self._tensors = tensors
+        traits = external_tensors(nn_module)
+        self._traits = {id(tensors[key]): trait for key, trait in traits.items() if key in tensors}
+
+    def items(self) -> Iterator[tuple[str, Any]]:
+        """Yield the name and the tensor of each global."""
+        yield from self._tensors.items()
+
+    def schema(self) -> TreeSpec:
+        """Return the structure: a dict by name."""
+        return tree_structure(dict.fromkeys(self._tensors, 0))
+
+    def abstractify_tree(self) -> dict[str, AbstractTypedef]:
+        """Return the abstract types by name."""
+        return {name: abstractify_single_value(tensor) for name, tensor in self.items()}
+
+    def __getitem__(self, name: str) -> torch.Tensor:
+        try:
+            return self._tensors[name]
+        except KeyError:
+            known = ", ".join(self._tensors)
+            raise KeyError(f"no {name!r}; there are: {known}") from None
+
+    def _attributes_of(self, tensor: torch.Tensor) -> GlobalAttributes:
+        trait = self._traits.get(id(tensor))
+        if trait is None:
+            return self.attrs
+        return GlobalAttributes(
+            mutable=self.attrs.mutable,
+            external=True,
+            external_scope=self.attrs.external_scope or trait.external_scope or None,
+            name_mapper=lambda _: trait.external_name,
+            noinline=self.attrs.noinline,
+        )
+
+
+class export_parameters(_ModuleTensors):
+    """Declares the parameters of an `nn.Module` as globals: a dict by name for procedures.
+
+    Args:
+        nn_module: The module.
+        mutable: As for `export_global`.
+        external: As for `export_global`.
+        external_scope: As for `export_global`.
+        name_mapper: As for `export_global`; the name is `<attribute>.<name of the parameter>`.
+        noinline: As for `export_global`.
+        uninitialized: As for `export_global`.
+        attrs: All of these at once, instead.
+
+    Raises:
+        ExportError: The options contradict each other.
+
+    Example:
+        >>> export_parameters(torch.nn.Linear(2, 3)).abstractify_tree()["bias"]
+        AbstractTensor(3, dtype=torch.float32)
+    """
+
+    def __init__(
+        self,
+        nn_module: torch.nn.Module,
+        *,
+        mutable: bool = False,
+        external: bool | None = None,
+        external_scope: str | None = None,
+        name_mapper: Callable[[str], str | None] | None = None,
+        noinline: bool = False,
+        uninitialized: bool | None = None,
+        attrs: GlobalAttributes | None = None,
+    ) -> None:
+        options = (mutable, external, external_scope, name_mapper, noinline, uninitialized)
+        tensors = dict(nn_module.named_parameters(remove_duplicate=False))
+        super().__init__(nn_module, tensors, _attributes(attrs, options))
+
+
+class export_buffers(_ModuleTensors):
+    """Declares the buffers of an `nn.Module` as globals: a dict by name for procedures.
+
+    Args:
+        nn_module: The module.
+        mutable: As for `export_global`.
+        external: As for `export_global`.
+        external_scope: As for `export_global`.
+        name_mapper: As for `export_global`; the name is `<attribute>.<name of the buffer>`.
+        noinline: As for `export_global`.
+        uninitialized: As for `export_global`.
+        attrs: All of these at once, instead.
+
+    Raises:
+        ExportError: The options contradict each other.
+
+    Example:
+        >>> sorted(export_buffers(torch.nn.BatchNorm1d(2), mutable=True).abstractify_tree())
+        ['num_batches_tracked', 'running_mean', 'running_var']
+    """
+
+    def __init__(
+        self,
+        nn_module: torch.nn.Module,
+        *,
+        mutable: bool = False,
+        external: bool | None = None,
+        external_scope: str | None = None,
+        name_mapper: Callable[[str], str | None] | None = None,
+        noinline: bool = False,
+        uninitialized: bool | None = None,
+        attrs: GlobalAttributes | None = None,
+    ) -> None:
+        options = (mutable, external, external_scope, name_mapper, noinline, uninitialized)
+        tensors = dict(nn_module.named_buffers(remove_duplicate=False))
+        super().__init__(nn_module, tensors, _attributes(attrs, options))
+
+
+def _step(step: Any) -> str:
+    """Return one step of a path in a tree, as symbols spell it."""
+    return str(getattr(step, "key", getattr(step, "idx", getattr(step, "name", step))))

@@ -1,0 +1,1 @@
+"""Names for who builds on the procedural layer."""

@@ -1,0 +1,43 @@
+"""Bool tensors act as truth values, not as integers of one bit."""
+
+import torch
+
+X = torch.tensor([True, False, True, False])
+Y = torch.tensor([True, True, False, False])
+
+
+def test_operators_on_bool_are_logical(check):
+    check(
+        {
+            "and": lambda x, y: x & y,
+            "or": lambda x, y: x | y,
+            "xor": lambda x, y: x ^ y,
+            "not": lambda x, y: ~x,
+            "and True": lambda x, y: x & True,
+            "bitwise": torch.bitwise_and,
+            "sum": lambda x, y: x.sum(),
+            "running sum": lambda x, y: x.cumsum(0),
+            "all": lambda x, y: x.all(),
+            "any": lambda x, y: (x & ~x).any(),
+            "sorted": lambda x, y: x.sort()[0],
+            "times": lambda x, y: x * y,
+            "compared": lambda x, y: x < y,
+            "rolled": lambda x, y: x.roll(1),
+        },
+        [X, Y],
+    )
+
+
+def test_bool_constants_compile(check):
+    check(
+        {
+            "ones": lambda x: torch.ones(4, dtype=torch.bool) & x,
+            "zeros": lambda x: torch.zeros(4, dtype=torch.bool) | x,
+            "full": lambda x: torch.full((4,), True) & x,
+            "like": lambda x: torch.full_like(x, True) & torch.ones_like(x),
+            "new": lambda x: x.new_zeros(4) | x,
+            "literal": lambda x: x & torch.tensor([True, False, True, True]),
+            "triangle": lambda x: torch.ones(4, 4, dtype=torch.bool).tril(),
+        },
+        [X],
+    )
