@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,10 +35,6 @@ from .tensor_traits import DeviceAffinity, DeviceTensorTrait, ExternalTensorTrai
 
 DTYPE_ATTRIBUTE = "pelton.dtype"
 """Attribute of a global whose element type MLIR cannot tell (unsigned integers and bool)."""
-
-
-UNFOLDABLE = ("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
-"""Element types of which IREE 3.13 cannot compile constants that it has folded into code."""
 
 
 @dataclass(frozen=True)
@@ -256,8 +251,6 @@ class ModuleBuilder:
         device = DeviceTensorTrait.get(t)
         if device is not None:
             extra["stream.affinity"] = affinity_attribute(device, self.context)
-        if dtype.name in UNFOLDABLE:
-            attrs = dataclasses.replace(attrs, noinline=True)
         actual, op = self._create_global(symbol_name, type_, attrs, initial, dtype, extra)
         return actual, op, type_
 

@@ -64,6 +64,10 @@ def tensor_bytes(tensor: torch.Tensor) -> memoryview:
     return memoryview(flat.view(torch.uint8).numpy())
 
 
+_UNFOLDABLE = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+_FOLDED = 4096  # more than the elements of any constant that IREE folds
+
+
 def elements_attribute(
     tensor: torch.Tensor, type_: Type, context: Context, resources: dict[str, bytes]
 ) -> Attribute:
@@ -80,7 +84,9 @@ def elements_attribute(
     if tensor.numel() == 0:
         return Attribute.parse(f"dense<> : {type_}", context)
     data = bytes(tensor_bytes(tensor))
-    if tensor.numel() == 1:  # resources cannot be splats, which compilers fold best
+    # Resources cannot be splats, which compilers fold best; and where IREE folds a small resource
+    # of bfloat16 or float8 into code, it gets its type wrong.
+    if tensor.numel() == 1 or (tensor.dtype in _UNFOLDABLE and tensor.numel() <= _FOLDED):
         return Attribute.parse(f'dense<"0x{data.hex().upper()}"> : {type_}', context)
     shape = "_".join(map(str, tensor.shape))
     # No more than the elements need: readers of bytecode do not align what they read.

@@ -111,8 +111,8 @@ def load_rows(folder: Path, megabytes: int) -> list[tuple[str, ...]]:
         before = resident_bytes()
         executable = runtime.load(program, parameters=path)
         touched = resident_bytes() - before
-        taken = statistics.median(
-            seconds(lambda p=program, a=path: runtime.load(p, parameters=a)) for _ in range(20)
+        taken = min(
+            seconds(lambda p=program, a=path: runtime.load(p, parameters=a)) for _ in range(50)
         )
         base = base or taken
         kilobytes = f"{touched / 1024:.0f} kB"

@@ -36,8 +36,8 @@ def build_parser() -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     for subcommand in _SUBCOMMANDS:
         subcommand.add_parser(subparsers)
-    for name, subparser in subparsers.choices.items():
-        if name != "params":
+    for subparser in subparsers.choices.values():
+        if subparser.get_default("run") is not None:  # else it has subcommands of its own
             subparser.add_argument(
                 "--verbose",
                 action="store_true",

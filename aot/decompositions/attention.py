@@ -75,8 +75,9 @@ def attention_of_one_rank(
     fitting = all(operand.dim() == rank for operand in operands)
     if fitting and mask_rank == rank and batches[0] == batches[1] == batches[2]:
         return NotImplemented
-    batch = torch.broadcast_shapes(*batches)
-    batch = torch.Size((1,) * (rank - 2 - heads - len(batch))) + batch
+    broadcast: Any = torch.broadcast_shapes
+    common = tuple(broadcast(*batches))
+    batch = (1,) * (rank - 2 - heads - len(common)) + common
     fitted = [operand.expand(*batch, *operand.shape[-2 - heads :]) for operand in operands]
     if attn_mask is not None:
         attn_mask = attn_mask[(None,) * (rank - mask_rank)]

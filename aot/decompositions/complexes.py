@@ -39,8 +39,8 @@ def _parts(value: Any, real: torch.dtype) -> tuple[Any, Any]:
 def _join(real: Any, imaginary: Any, like: Tensor) -> Tensor:
     dtype = like.dtype.to_real()
     zero = torch.zeros((), dtype=dtype, device=like.device)
-    real, imaginary = torch.broadcast_tensors(zero + real, zero + imaginary)
-    return torch.complex(real, imaginary)
+    parts: Any = aten.broadcast_tensors.default([zero + real, zero + imaginary])
+    return torch.complex(parts[0], parts[1])
 
 
 def _both(x: Any, y: Any) -> tuple[tuple[Any, Any], tuple[Any, Any], Tensor] | None:
@@ -220,6 +220,9 @@ def _partwise(operator: OpOverload) -> Decomposition:
     def decomposition(x: Tensor, *args: Any, **kwargs: Any) -> Any:
         if not _is_complex(x):
             return NotImplemented
+        asked = kwargs.get("dtype")
+        if asked is not None and asked.is_complex:
+            kwargs["dtype"] = asked.to_real()
         real = operator(torch.real(x), *args, **kwargs)
         return torch.complex(real, operator(torch.imag(x), *args, **kwargs))
 

@@ -7,12 +7,13 @@ reach the compiler (and TensorRT) as such; what it does not know is decomposed a
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import torch
 from iree.compiler import ir
 from torch._ops import OpOverload
 
-from .family import Decomposition, DecompositionTable
+from .family import Decomposition, Entry
 
 aten = torch.ops.aten
 
@@ -81,21 +82,21 @@ def is_known(operator: OpOverload) -> bool:
     return bool(_context().is_registered_operation(mlir_name(operator)))
 
 
-def torch_decompositions() -> DecompositionTable:
+def torch_decompositions() -> list[Entry]:
     """Return torch's decompositions of the operators that can't reach the compiler whole."""
-    return {
-        operator: function
+    return [
+        Entry(operator, function, DECOMPOSED_THOUGH_KNOWN.get(operator, "not in the dialect"))
         for operator, function in _all_of_torch().items()
         if not is_known(operator) or operator in DECOMPOSED_THOUGH_KNOWN
-    }
+    ]
 
 
 def _all_of_torch() -> dict[OpOverload, Decomposition]:
     """Return every decomposition that torch has, those for export first."""
     registered = torch._decomp.decomposition_table
-    exporting = torch.export.default_decompositions().items()
+    exporting: Any = torch.export.default_decompositions()
     return {
         operator: function
-        for operator, function in [*registered.items(), *exporting]
+        for operator, function in [*registered.items(), *exporting.items()]
         if isinstance(operator, OpOverload) and operator.namespace in ("aten", "prims")
     }

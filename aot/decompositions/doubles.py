@@ -32,7 +32,7 @@ def erfc_of_positive(x: Tensor) -> Tensor:
     return torch.exp(-x * x) * chebyshev(2 / (2 + x), coefficients, 0.0, 1.0)
 
 
-def erf_near_zero(x: Tensor) -> Tensor:
+def erf_near_zero(x: Tensor) -> Any:
     """Return erf(x) for |x| < 1 by its series, which keeps the relative accuracy at 0."""
     square, term, total = x * x, x, x
     for n in range(1, 24):

@@ -66,7 +66,8 @@ def _rotate(
 
 
 def _scale(normalization: int, length: int) -> float:
-    return {_BY_ROOT: length**-0.5, _BY_LENGTH: 1 / length}.get(normalization, 1.0)
+    scales: dict[int, float] = {_BY_ROOT: 1 / math.sqrt(length), _BY_LENGTH: 1 / length}
+    return scales.get(normalization, 1.0)
 
 
 def _over(parts: tuple[Tensor, Tensor], dim: int, sign: float) -> tuple[Tensor, Tensor]:

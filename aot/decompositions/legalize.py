@@ -38,7 +38,7 @@ def legalize(
     chosen = current_aot_decompositions() if table is None else dict(table)
     functions = {**corrections(), **chosen}
     if must_retrace(program, functions):
-        legal = program.run_decompositions(functions)
+        legal: ExportedProgram = program.run_decompositions(functions)
     else:
         legal = _copy(program)
     rewrite_graph(legal.graph_module)

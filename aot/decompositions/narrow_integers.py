@@ -120,6 +120,9 @@ def _widened(operator: OpOverload, narrow: tuple[torch.dtype, ...]) -> Decomposi
     def decomposition(*args: Any, **kwargs: Any) -> Any:
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
         dtypes = [x.dtype for x in tensors if x.dtype is not torch.bool or torch.bool in narrow]
+        asked = kwargs.get("dtype")
+        if asked in narrow:
+            return operator(*args, **{**kwargs, "dtype": torch.int64}).to(asked)
         if not any(dtype in narrow for dtype in dtypes):
             return NotImplemented
         wide_args, wide_kwargs = tree_map(widen, (args, kwargs))

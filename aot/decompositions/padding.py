@@ -14,7 +14,7 @@ aten = torch.ops.aten
 
 FAMILY = Family("padding")
 
-_Index = Callable[[Tensor, Any], Tensor]
+_Index = Callable[[Tensor, Any], Any]
 
 
 def _cuts(pad: Sequence[Any]) -> bool:
@@ -33,11 +33,11 @@ def _constant(x: Tensor, pad: Sequence[Any], value: Any) -> Any:
     return torch.constant_pad_nd(x, kept, 0 if value is None else value) if any(kept) else x.clone()
 
 
-def _reflected(index: Tensor, size: Any) -> Tensor:
+def _reflected(index: Tensor, size: Any) -> Any:
     return (size - 1) - ((size - 1) - index.abs()).abs()
 
 
-def _replicated(index: Tensor, size: Any) -> Tensor:
+def _replicated(index: Tensor, size: Any) -> Any:
     return index.clamp(0, size - 1)
 
 

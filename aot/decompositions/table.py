@@ -20,6 +20,7 @@ from . import (
     fourier,
     integers,
     movement,
+    narrow_floats,
     narrow_integers,
     padding,
 )
@@ -34,6 +35,7 @@ FAMILIES = (
     padding.FAMILY,
     movement.FAMILY,
     complexes.FAMILY,
+    narrow_floats.FAMILY,
     narrow_integers.FAMILY,
     booleans.FAMILY,
     integers.FAMILY,
@@ -56,8 +58,7 @@ def _chained(entries: tuple[Entry, ...]) -> DecompositionTable:
 
 @lru_cache(maxsize=2)
 def _standard(entries: tuple[Entry, ...]) -> DecompositionTable:
-    theirs = [Entry(op, function, "torch") for op, function in torch_decompositions().items()]
-    return chain([*entries, *theirs])
+    return chain([*entries, *torch_decompositions()])
 
 
 def corrections() -> DecompositionTable:
@@ -104,7 +105,7 @@ def extend_aot_decompositions(
     if add_ops:
         table.update(get_decompositions(add_ops))
     if remove_ops:
-        remove_decompositions(table, remove_ops)
+        remove_decompositions(table, list(remove_ops))  # type: ignore[arg-type]
     token = _current.set(table)
     try:
         yield table

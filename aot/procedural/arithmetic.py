@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from iree.compiler.dialects import arith, math
+from iree.compiler.dialects import arith, math, tensor
 from iree.compiler.ir import (
     FloatAttr,
     IndexType,
     IntegerAttr,
+    RankedTensorType,
     Type,
     Value,
 )
@@ -18,8 +19,11 @@ from iree.compiler.ir import (
 INTEGERS = ("i1", "i8", "i16", "i32", "index", "i64")
 """Integer kinds; an operation on two of them is done in the later one."""
 
-FLOATS = ("f16", "bf16", "f32", "f64")
-"""Floating-point kinds; an operation on two of them is done in the later one."""
+FLOATS = ("f32", "f64")
+"""Floating-point kinds; an operation on two of them is done in the later one.
+
+There are no numbers of 16 bits: IREE computes with those in tensors only.
+"""
 
 KIND_OF_DTYPE = {
     torch.bool: "i1",
@@ -27,8 +31,6 @@ KIND_OF_DTYPE = {
     torch.int16: "i16",
     torch.int32: "i32",
     torch.int64: "i64",
-    torch.float16: "f16",
-    torch.bfloat16: "bf16",
     torch.float32: "f32",
     torch.float64: "f64",
 }
@@ -123,15 +125,11 @@ def convert(value: Value, kind: str) -> Value:
     if kind == "i1":
         return _compare("ne", value, constant(0, source))
     if is_float(source):
-        if is_float(kind):
-            return _convert_float(value, source, kind)
-        wide = arith.fptosi(Type.parse("i64"), value)
-        return wide if kind == "i64" else convert(wide, kind)
+        return _convert_float(value, source, kind)
     if is_float(kind):
-        if source == "i1":
-            return arith.uitofp(target, value)
-        number = arith.index_cast(Type.parse("i64"), value) if source == "index" else value
-        return arith.sitofp(target, number)
+        operation = arith.uitofp if source == "i1" else arith.sitofp
+        number = convert(value, "i64") if source == "index" else value
+        return _in_tensor(operation, number, kind) if kind == "f64" else operation(target, number)
     if source == "i1":
         wide = value if kind == "index" else arith.extui(target, value)
         return arith.index_castui(target, wide) if kind == "index" else wide
@@ -142,12 +140,19 @@ def convert(value: Value, kind: str) -> Value:
 
 
 def _convert_float(value: Value, source: str, kind: str) -> Value:
-    bits = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
-    if bits[source] == bits[kind]:  # f16 and bf16: through f32
-        value, source = arith.extf(Type.parse("f32"), value), "f32"
-    if bits[source] < bits[kind]:
-        return arith.extf(Type.parse(kind), value)
-    return arith.truncf(Type.parse(kind), value)
+    if (source, kind) == ("f32", "f64"):
+        return arith.extf(Type.parse("f64"), value)
+    if is_float(kind):
+        return _in_tensor(arith.truncf, value, kind)
+    if source == "f64":
+        return convert(_in_tensor(arith.fptosi, value, "i64"), kind)
+    return convert(arith.fptosi(Type.parse("i64"), value), kind)
+
+
+def _in_tensor(operation: Callable[[Type, Value], Value], value: Value, kind: str) -> Value:
+    """Emit a conversion that IREE's VM lacks, to and from f64, in a tensor of one element."""
+    single = tensor.from_elements(RankedTensorType.get([], value.type), [value])
+    return tensor.extract(operation(RankedTensorType.get([], Type.parse(kind)), single), [])
 
 
 _INTEGER_PREDICATES = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5}

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from iree.compiler.ir import Block, IndexType, Location, Operation, RankedTensorType, Type, Value
+from iree.compiler.ir import (
+    Block,
+    IndexType,
+    Location,
+    Operation,
+    RankedTensorType,
+    Type,
+    Value,
+    WalkResult,
+)
 
 from pelton.runtime import trees
 
@@ -59,14 +68,11 @@ def cond(pred: Any, then: Callable[..., Any], else_: Callable[..., Any], *operan
         _common_type(trace, a, b, f"result {path} of the branches")
         for a, b, path in zip(yes.leaves, no.leaves, _paths(yes.tree, "result"), strict=True)
     ]
-    for region in branches:
-        region.finish(types)
-    with trace.emitting():
-        op = Operation.create(
-            "scf.if", results=[kind.type for kind in types], operands=[condition], regions=2
-        )
-    for region, target in zip(branches, op.regions, strict=True):
-        region.block.append_to(target)
+    for branch in branches:
+        branch.finish(types)
+    op = _emit(
+        trace, "scf.if", [kind.type for kind in types], [condition], [yes.block, no.block]
+    )
     return trees.unflatten(yes.tree, _values(types, op.results))
 
 
@@ -102,15 +108,7 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], carry: An
             Operation.create("scf.condition", operands=[again, *before.arguments])
     with trace.region(after):
         loop.emit_yield(body(loop.received(after.arguments)))
-    with trace.emitting():
-        op = Operation.create(
-            "scf.while",
-            results=loop.types,
-            operands=loop.initial,
-            regions=2,
-        )
-    for block, region in zip((before, after), op.regions, strict=True):
-        block.append_to(region)
+    op = _emit(trace, "scf.while", loop.types, loop.initial, [before, after])
     return loop.received(op.results)
 
 
@@ -147,13 +145,8 @@ def for_loop(n: Any, body: Callable[[Any, Any], Any], carry: Any = None) -> Any:
         loop.emit_yield(body(number, loop.received(list(block.arguments)[1:])))
     with trace.emitting():
         low, step = arithmetic.index_constant(0), arithmetic.index_constant(1)
-        op = Operation.create(
-            "scf.for",
-            results=loop.types,
-            operands=[low, count.ir_value, step, *loop.initial],
-            regions=1,
-        )
-    block.append_to(op.regions[0])
+        operands = [low, count.ir_value, step, *loop.initial]
+    op = _emit(trace, "scf.for", loop.types, operands, [block])
     return loop.received(op.results)
 
 
@@ -258,6 +251,42 @@ def _new_block(trace: IrTrace, types: Sequence[Type] = ()) -> Block:
     with trace.context, location:
         holder = Operation.create("builtin.module", regions=1, ip=False)
         return Block.create_at_start(holder.regions[0], list(types), [location] * len(types))
+
+
+def _emit(
+    trace: IrTrace,
+    name: str,
+    results: Sequence[Type],
+    operands: Sequence[Value],
+    blocks: Sequence[Block],
+) -> Operation:
+    """Emit an operation with finished blocks as its regions."""
+    with trace.emitting():
+        op = Operation.create(
+            name, results=list(results), operands=list(operands), regions=len(blocks), ip=False
+        )
+    for block, region in zip(blocks, op.regions, strict=True):
+        block.append_to(region)
+    fenced = _touches_globals(op)
+    if fenced:
+        emission.emit_fence(trace)
+    trace.ip.insert(op)
+    if fenced:
+        emission.emit_fence(trace)
+    return op
+
+
+def _touches_globals(op: Operation) -> bool:
+    """Tell whether an operation's regions load or store globals, or call what may."""
+    found = False
+
+    def visit(inner: Operation) -> WalkResult:
+        nonlocal found
+        found = found or inner.name in ("util.global.load", "util.global.store", "func.call")
+        return WalkResult.INTERRUPT if found else WalkResult.ADVANCE
+
+    op.walk(visit)
+    return found
 
 
 class _Branch:

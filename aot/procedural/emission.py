@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
-from iree.compiler.dialects import arith, flow
+from iree.compiler.dialects import arith, flow, util
 from iree.compiler.dialects import tensor as tensor_dialect
 from iree.compiler.ir import (
+    Block,
     DenseElementsAttr,
     FlatSymbolRefAttr,
+    InsertionPoint,
     IntegerAttr,
     Operation,
     RankedTensorType,
@@ -19,7 +21,7 @@ from iree.compiler.ir import (
 )
 
 from ..builder import TensorGlobal
-from .arithmetic import index_constant
+from .arithmetic import constant, index_constant
 from .indexing import same_size
 from .scalars import IrScalar
 from .sizes import DYNAMIC
@@ -29,6 +31,18 @@ if TYPE_CHECKING:
     from .indexing import Span
     from .tensors import Size
     from .trace import IrTrace
+
+OUT_OF_RANGE = 11
+"""The status code of IREE for a value that is out of its range."""
+
+FENCE = "pelton.fence"
+"""The private function of `emit_fence`."""
+
+_FENCE_TEXT = f"""util.func private @{FENCE}() attributes {{inlining_policy = #util.inline.never}} {{
+  %0 = arith.constant 0 : i32
+  %1 = util.optimization_barrier %0 : i32
+  util.return
+}}"""
 
 
 def tensor_type(trace: IrTrace, shape: Sequence[Size], dtype: torch.dtype) -> Type:
@@ -152,6 +166,37 @@ def require_equal(trace: IrTrace, left: Size, right: Size, what: str) -> None:
         trace.fail(f"{what} is {left}, but must be {right}")
     expected = f"must be {right}" if isinstance(right, int) else "differs from what it must equal"
     trace.require(left == right, f"{what} {expected}")
+
+
+def emit_check(trace: IrTrace, condition: Value, message: str) -> None:
+    """Emit a check that stops the program with a message unless a bool is true.
+
+    The failure stands in a branch: as the operand of a check without one, a condition that IREE
+    finds to be always true is an error of the compiler.
+    """
+    with trace.emitting():
+        wrong = arith.xori(condition, constant(True, "i1"))
+        branch = Operation.create("scf.if", operands=[wrong], regions=2)
+        with InsertionPoint(Block.create_at_start(branch.regions[0], [])):
+            util.StatusCheckOkOp(constant(OUT_OF_RANGE, "i32"), message=message)
+            Operation.create("scf.yield")
+
+
+def emit_fence(trace: IrTrace) -> None:
+    """Emit a call that keeps loads and stores of globals on their side of a loop or branch.
+
+    IREE moves loads of globals up and stores down past structured control flow as if nothing in it
+    touched them (3.13, `iree-util-simplify-global-accesses`), but not past calls; and it removes a
+    call of a function that does nothing, so this one holds a value back from optimisation.
+    """
+    builder = trace.module_builder
+    if FENCE not in builder.cache:
+        fence = Operation.parse(_FENCE_TEXT, context=trace.context)
+        builder.ip.insert(fence)
+        builder.symbol_table.insert(fence)
+        builder.cache[FENCE] = fence
+    with trace.emitting():
+        Operation.create("util.call", attributes={"callee": FlatSymbolRefAttr.get(FENCE)})
 
 
 def emit_global_load(trace: IrTrace, source: TensorGlobal) -> Value:

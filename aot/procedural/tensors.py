@@ -12,7 +12,7 @@ from iree.compiler.dialects import tensor as tensor_dialect
 from iree.compiler.ir import Block, InsertionPoint, Operation, OpView, Type, Value
 
 from ..tensor_data import dtype_row
-from .arithmetic import index_constant
+from .arithmetic import KIND_OF_DTYPE, index_constant
 from .indexing import read, write
 from .intrinsics import Intrinsic
 from .scalars import IrImmediateScalar, IrScalar
@@ -190,7 +190,7 @@ class IrTensor(Intrinsic):
         raise NotImplementedError
 
     def item(self) -> IrScalar:
-        """Return the only element as a traced number.
+        """Return the only element as a traced number; of a smaller float type, as float32.
 
         Raises:
             ProcedureTraceError: There is not exactly one element.
@@ -198,6 +198,10 @@ class IrTensor(Intrinsic):
         trace = self.trace
         if any(size != 1 for size in self.type_shape):
             trace.fail(f".item() takes a tensor of one element, got {self!r}")
+        if self.dtype not in KIND_OF_DTYPE:
+            if not self.dtype.is_floating_point:
+                trace.fail(f"there are no numbers of type {self.dtype}; convert the tensor first")
+            return trace.call_torch(torch.Tensor.to, (self, torch.float32)).item()
         with trace.emitting():
             places = [index_constant(0)] * self.rank
             return IrImmediateScalar(tensor_dialect.extract(self.ir_value, places))

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import torch
-from iree.compiler.dialects import arith, util
 from iree.compiler.dialects import func as func_dialect
 from iree.compiler.ir import (
     Block,
@@ -215,13 +214,9 @@ class IrTrace(FunctionBuilder):
             if not condition:
                 self.fail(message)
             return
-        with self.emitting():
-            out_of_range = 11
-            codes = [arithmetic.constant(code, "i32") for code in (0, out_of_range)]
-            code = arith.select(condition.ir_value, *codes)
-            place = user_location()
-            where = f" (at {place})" if place is not None else ""
-            util.StatusCheckOkOp(code, message=f"{self.name}(): {message}{where}")
+        place = user_location()
+        where = f" (at {place})" if place is not None else ""
+        emission.emit_check(self, condition.ir_value, f"{self.name}(): {message}{where}")
 
     def select(self, condition: Any, yes: Any, no: Any) -> Any:
         """Return one of two numbers by a traced bool."""
@@ -363,7 +358,8 @@ class IrTrace(FunctionBuilder):
         """
         kind = arithmetic.KIND_OF_DTYPE.get(dtype)
         if kind is None:
-            self.fail(f"cannot fill a tensor of {dtype} with a number; use torch.full")
+            wide = torch.float32 if dtype.is_floating_point else torch.int64
+            return self.call_torch(torch.Tensor.to, (self.splat(shape, value, wide), dtype))
         with self.emitting():
             number = self.scalar_value(value, None)
             return emission.emit_splat(self, shape, arithmetic.convert(number, kind), dtype)

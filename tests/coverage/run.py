@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--redo", default="", help="run again what has one of these statuses")
     parser.add_argument("--all", action="store_true", help="run again what has a result")
     given = parser.parse_args()
-    suite = {"models": cases.model_cases, "ops": cases.model_cases}[given.suite]()
+    suite = {"models": cases.model_cases, "ops": cases.operator_cases}[given.suite]()
     path = results.FOLDER / f"{given.suite}.csv"
     known = results.read(path)
     redo = set(given.redo.split(","))

@@ -37,7 +37,7 @@ def rewrite_attention(inserter: Inserter) -> None:
         seen = inserter.call(aten.gt.Scalar, highest, float("-inf"))
     arguments = [*anchor.args[:_MASK], lowered, *anchor.args[_MASK + 1 :]]
     keywords = {key: given for key, given in anchor.kwargs.items() if key != "attn_mask"}
-    attended = inserter.call(anchor.target, *arguments, value=anchor.meta["val"], **keywords)
+    attended = inserter.call(TARGETS[0], *arguments, value=anchor.meta["val"], **keywords)
     inserter.become(aten.where.ScalarOther, seen, attended, 0.0)
 
 

@@ -16,6 +16,8 @@ from .quotients import lowest_value, quotient_of
 
 aten, prim = torch.ops.aten, torch.ops.prim
 
+_symbolic: Any = torch  # whose functions of symbolic numbers have no types
+
 _Number = Any  # a node, or a Python number
 
 
@@ -36,7 +38,7 @@ def _to_float(inserter: Inserter, number: _Number) -> _Number:
         return number
     if not isinstance(number, Node):
         return float(number)
-    return inserter.call(aten.Float.Scalar, number, value=torch.sym_float(number.meta["val"]))
+    return inserter.call(aten.Float.Scalar, number, value=_symbolic.sym_float(number.meta["val"]))
 
 
 def _to_int(inserter: Inserter, number: _Number) -> _Number:
@@ -45,7 +47,7 @@ def _to_int(inserter: Inserter, number: _Number) -> _Number:
         return number
     if not isinstance(number, Node):
         return int(number)
-    return inserter.call(aten.Int.bool, number, value=torch.sym_ite(number.meta["val"], 1, 0))
+    return inserter.call(aten.Int.bool, number, value=_symbolic.sym_ite(number.meta["val"], 1, 0))
 
 
 def _sym_float(inserter: Inserter, x: _Number) -> None:

@@ -38,7 +38,7 @@ def rewrite_view(inserter: Inserter) -> None:
     target = _expressions(inserter.anchor.meta["val"].shape)
     if all(size.is_number for size in source + target):
         return
-    calls = []
+    calls: list[tuple[Any, tuple[Any, ...]]] = []
     for group in reversed(match(source, target)):
         if [source[i] for i in group.source] == [target[i] for i in group.target]:
             continue

@@ -1,0 +1,105 @@
+"""torch's own database of operators, as functions of tensors that can be exported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from .isolation import Outcome
+
+SAMPLES = 3
+"""How many samples of an operator are measured, from the first."""
+
+DTYPES = (torch.float32, torch.int64, torch.bool, torch.float16, torch.bfloat16)
+
+RANDOM = (
+    "bernoulli", "cauchy", "dropout", "empty", "exponential", "geometric", "log_normal",
+    "multinomial", "normal", "rand", "resize", "uniform",
+)  # fmt: skip
+"""Words in the names of operators whose numbers are random or uninitialised: types and shapes are
+compared, not values."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One call of an operator: a function of its tensors, and the tensors."""
+
+    function: Callable[..., Any]
+    tensors: tuple[torch.Tensor, ...]
+
+
+def operator_infos() -> list[Any]:
+    """Return the entries of torch's database, one for each name."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    return list({full_name(info): info for info in reversed(op_db)}.values())[::-1]
+
+
+def full_name(info: Any) -> str:
+    """Return an entry's name with its variant."""
+    variant = info.variant_test_name
+    return f"{info.name}.{variant}" if variant else str(info.name)
+
+
+def is_random(name: str) -> bool:
+    """Whether an operator's numbers are random or uninitialised."""
+    return any(word in name for word in RANDOM) and "window" not in name
+
+
+def samples_of(info: Any, dtype: torch.dtype) -> list[Sample]:
+    """Return the first samples of an operator that have tensors and give tensors."""
+    torch.manual_seed(0)
+    return list(islice(_samples(info, dtype), SAMPLES))
+
+
+def _samples(info: Any, dtype: torch.dtype) -> Iterator[Sample]:
+    for sample in info.sample_inputs("cpu", dtype, requires_grad=False):
+        leaves, tree = tree_flatten((sample.input, sample.args, sample.kwargs))
+        positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+        yield Sample(
+            _Call(info.op, leaves, tree, positions),
+            tuple(leaves[position].detach() for position in positions),
+        )
+
+
+class _Call:
+    """An operator with its arguments that are not tensors filled in."""
+
+    def __init__(self, operator: Any, leaves: list[Any], tree: Any, positions: list[int]) -> None:
+        self.operator = operator
+        self.leaves = [None if i in positions else leaf for i, leaf in enumerate(leaves)]
+        self.tree = tree
+        self.positions = positions
+
+    def __call__(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        leaves = list(self.leaves)
+        for position, tensor in zip(self.positions, tensors, strict=True):
+            leaves[position] = tensor
+        given, args, kwargs = tree_unflatten(leaves, self.tree)
+        result = self.operator(given, *args, **kwargs)
+        return tuple(leaf for leaf in tree_flatten(result)[0] if isinstance(leaf, torch.Tensor))
+
+
+def together(samples: list[Sample]) -> Sample:
+    """Return one function that makes all the calls."""
+    counts = [len(sample.tensors) for sample in samples]
+
+    def function(*tensors: torch.Tensor) -> tuple[Any, ...]:
+        results, start = [], 0
+        for sample, count in zip(samples, counts, strict=True):
+            results.append(sample.function(*tensors[start : start + count]))
+            start += count
+        return tuple(results)
+
+    return Sample(function, tuple(tensor for sample in samples for tensor in sample.tensors))
+
+
+def worst(outcomes: list[Outcome]) -> Outcome:
+    """Return the outcome that decides: wrong before refused, anything before right."""
+    order = ("wrong", "crash", "timeout", "failed", "refused", "unmeasured", "ok")
+    return min(outcomes, key=lambda outcome: order.index(outcome.status))
