@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,26 @@ DLPACK_TYPES = {"local-task": 1, "local-sync": 1, "cuda": 2, "vulkan": 7, "hip":
 """DLPack's device type code by driver (`DLDeviceType` of dlpack.h)."""
 
 _LOCK = threading.Lock()
-_OPENED: dict[str, Device] = {}
+
+
+def _until_exit(name: str) -> dict[str, Any]:
+    """Return a dictionary of a name that lives until the interpreter has freed all else.
+
+    IREE's buffers do not keep their device. Results that only the last garbage collection frees
+    would reach for a device that is gone, if it were held by the globals of a module: those go
+    first. The interpreter's own dictionary goes after the collection.
+    """
+    api = ctypes.PyDLL(None)
+    api.PyInterpreterState_Get.restype = ctypes.c_void_p
+    api.PyInterpreterState_GetDict.argtypes = [ctypes.c_void_p]
+    api.PyInterpreterState_GetDict.restype = ctypes.c_void_p
+    address = api.PyInterpreterState_GetDict(api.PyInterpreterState_Get())
+    held: dict[str, Any] = ctypes.cast(address, ctypes.py_object).value
+    found: dict[str, Any] = held.setdefault(name, {})
+    return found
+
+
+_OPENED: dict[str, Device] = _until_exit("pelton.runtime.devices")
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,6 @@ DECOMPOSED_THOUGH_KNOWN: dict[OpOverload, str] = {
     aten.unbind_copy.int: "no lowering",
     aten.unfold_copy.default: "no lowering",
     aten.unsqueeze_copy.default: "no lowering",
-    aten.upsample_bilinear2d.default: "no lowering",
-    aten.upsample_bilinear2d.vec: "no lowering",
     aten.view_copy.default: "no lowering",
     aten.xlogy.Tensor: "no lowering",
 }

@@ -23,6 +23,7 @@ from . import (
     narrow_floats,
     narrow_integers,
     padding,
+    sampling,
 )
 from .dialect import torch_decompositions
 from .family import DecompositionTable, Entry, chain
@@ -33,6 +34,7 @@ FAMILIES = (
     experts.FAMILY,
     fourier.FAMILY,
     padding.FAMILY,
+    sampling.FAMILY,
     movement.FAMILY,
     complexes.FAMILY,
     narrow_floats.FAMILY,

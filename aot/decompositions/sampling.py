@@ -1,0 +1,80 @@
+"""Resizing by linear interpolation, one dimension after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .family import Family
+
+aten = torch.ops.aten
+
+FAMILY = Family("sampling")
+
+_NO_LOWERING = "no lowering"
+
+
+def _linear(x: Tensor, dim: int, size: Any, align_corners: bool, scale: float | None) -> Tensor:
+    """Return x resized in one dimension; `scale` is the factor that the user gave, if any."""
+    old = x.shape[dim]
+    place = torch.arange(size, device=x.device).to(torch.float32)
+    if align_corners:
+        source = place * ((old - 1) / (size - 1)) if size != 1 else place
+    else:
+        step = 1 / scale if scale else old / size
+        source = ((place + 0.5) * step - 0.5).clamp(min=0.0)
+    first = source.to(torch.int64).clamp(max=old - 1)
+    second = (first + 1).clamp(max=old - 1)
+    weight = (source - first.to(torch.float32)).to(x.dtype)
+    weight = weight.reshape([-1 if axis == dim else 1 for axis in range(x.dim())])
+    low, high = x.index_select(dim, first), x.index_select(dim, second)
+    return low + (high - low) * weight
+
+
+def _resize(
+    x: Tensor, sizes: Sequence[Any], align_corners: bool, scales: Sequence[float | None]
+) -> Tensor:
+    for axis, (size, scale) in enumerate(zip(sizes, scales, strict=True)):
+        x = _linear(x, 2 + axis, size, align_corners, scale)
+    return x
+
+
+@FAMILY.decomposes(
+    aten.upsample_linear1d.vec,
+    aten.upsample_bilinear2d.vec,
+    aten.upsample_trilinear3d.vec,
+    reason=_NO_LOWERING,
+)
+def upsample_by_factor(
+    x: Tensor,
+    output_size: Sequence[Any] | None,
+    align_corners: bool,
+    scale_factors: Sequence[float] | None,
+) -> Tensor:
+    """Return x resized to a size or by factors."""
+    if output_size is not None:
+        return _resize(x, output_size, align_corners, [None] * len(output_size))
+    assert scale_factors is not None
+    pairs = zip(x.shape[2:], scale_factors, strict=True)
+    sizes = [torch.sym_int(size * factor) for size, factor in pairs]
+    return _resize(x, sizes, align_corners, scale_factors)
+
+
+@FAMILY.decomposes(
+    aten.upsample_linear1d.default,
+    aten.upsample_bilinear2d.default,
+    aten.upsample_trilinear3d.default,
+    reason=_NO_LOWERING,
+)
+def upsample_to_size(
+    x: Tensor, output_size: Sequence[Any], align_corners: bool, *scales: float | None, **named: Any
+) -> Tensor:
+    """Return x resized to a size; the factors decide where the points are."""
+    names = [f"scales_{letter}" for letter in "dhw"[-len(output_size) :]]
+    if len(output_size) == 1:
+        names = ["scales"]
+    given = [*scales, *(named.get(name) for name in names[len(scales) :])]
+    return _resize(x, output_size, align_corners, given)
