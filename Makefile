@@ -21,8 +21,9 @@ lint: $(INSTALLED)
 types: $(INSTALLED)
 	mkdir -p $(LINKS)/pelton
 	ln -sfn $(CURDIR)/aot $(LINKS)/pelton/aot
+	ln -sfn $(CURDIR)/cli $(LINKS)/pelton/cli
 	ln -sfn $(CURDIR)/runtime $(LINKS)/pelton/runtime
-	MYPYPATH=$(LINKS) $(VENV)/bin/mypy -p pelton.aot -p pelton.runtime
+	MYPYPATH=$(LINKS) $(VENV)/bin/mypy -p pelton.aot -p pelton.cli -p pelton.runtime
 
 format: $(INSTALLED)
 	$(VENV)/bin/ruff format .

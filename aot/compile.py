@@ -20,7 +20,7 @@ from .export import assemble, trace_callable
 from .mlir_module import new_module
 from .output import ExportOutput
 from .profiles import Profiles
-from .progress import stage
+from pelton.runtime.progress import stage
 
 
 def compile(

@@ -27,7 +27,7 @@ from .output import ExportOutput
 from .prepare import prepare
 from .profiles import Profiles, with_profiles
 from .program_tensors import ExternalParameters, ProgramTensors
-from .progress import stage
+from pelton.runtime.progress import stage
 from .signatures import signature_of_capture, signature_of_program
 from .state import add_state_accessors, state_name
 

@@ -23,7 +23,7 @@ from .errors import ExportError, ParameterError, warn_user
 from .fingerprint import Resources
 from .mlir_module import parameters_of, signatures_of, write_module
 from .params import ParameterArchiveBuilder
-from .progress import stage
+from pelton.runtime.progress import stage
 from .targets import Artifact
 
 

@@ -17,16 +17,18 @@ from iree.compiler.ir import (
 )
 
 from pelton.runtime.dtypes import BY_TORCH_MLIR, DTYPES, DType
-from pelton.runtime.signature import SIGNATURE_KEY, Parameter, ScalarSpec, Signature, TensorSpec
+from pelton.runtime.signature import (
+    SIGNATURE_KEY,
+    STATE_GET,
+    STATE_SET,
+    Parameter,
+    ScalarSpec,
+    Signature,
+    TensorSpec,
+)
 
 from .builder import DTYPE_ATTRIBUTE, ModuleBuilder
 from .importer import set_reflection
-
-GET = "pelton.state.get."
-"""Prefix of the functions that return a piece of state."""
-
-SET = "pelton.state.set."
-"""Prefix of the functions that replace a piece of state."""
 
 
 def state_name(symbol: str) -> str:
@@ -54,24 +56,24 @@ def add_state_accessors(builder: ModuleBuilder) -> None:
 def _add_pair(builder: ModuleBuilder, operation: Operation, type_: Type) -> None:
     symbol = StringAttr(operation.attributes["sym_name"]).value
     name = state_name(symbol)
-    if GET + name in builder.symbol_table:
+    if STATE_GET + name in builder.symbol_table:
         name = symbol
     spec = _spec(operation, type_)
     reference = {"global": FlatSymbolRefAttr.get(symbol, builder.context)}
     with builder.ip, Location.unknown(builder.context):
-        getter = func_dialect.FuncOp(GET + name, FunctionType.get([], [type_]))
+        getter = func_dialect.FuncOp(STATE_GET + name, FunctionType.get([], [type_]))
         with InsertionPoint(getter.add_entry_block()):
             load = Operation.create("util.global.load", results=[type_], attributes=reference)
             func_dialect.ReturnOp([load.result])
-        setter = func_dialect.FuncOp(SET + name, FunctionType.get([type_], []))
+        setter = func_dialect.FuncOp(STATE_SET + name, FunctionType.get([type_], []))
         with InsertionPoint(setter.add_entry_block()):
             Operation.create(
                 "util.global.store", operands=[setter.arguments[0]], attributes=reference
             )
             func_dialect.ReturnOp([])
-    gets = Signature(GET + name, result_tree=0, results=(spec,))
+    gets = Signature(STATE_GET + name, result_tree=0, results=(spec,))
     value = Parameter("value", "POSITIONAL_OR_KEYWORD", 0)
-    sets = Signature(SET + name, (value,), (spec,), mutates=(name,))
+    sets = Signature(STATE_SET + name, (value,), (spec,), mutates=(name,))
     for function, signature in ((getter, gets), (setter, sets)):
         builder.symbol_table.insert(function)
         set_reflection(function.operation, {SIGNATURE_KEY: signature.to_json()})

@@ -16,8 +16,8 @@ from .devices import open_device
 from .errors import ArtifactError, DeviceError, PeltonError, SignatureError
 from .files import FileKind, StrPath, atomic_write, sniff
 from .input_infos import Info, input_infos
-from .iree import STATE_GET, STATE_SET, IreeFunction, IreeModule
-from .signature import Signature
+from .iree import IreeFunction, IreeModule
+from .signature import STATE_GET, STATE_SET, Signature
 from .vmfb import VmfbInfo, read_info
 
 _DRIVER_OF_BACKEND = {

@@ -19,12 +19,6 @@ from .devices import Device, reason_of
 from .errors import ArtifactError, DeviceError, ParameterError, PeltonError, SignatureError
 from .signature import SIGNATURE_KEY, ScalarSpec, Signature, TensorSpec
 
-STATE_GET = "pelton.state.get."
-"""Prefix of the functions that return a piece of state."""
-
-STATE_SET = "pelton.state.set."
-"""Prefix of the functions that replace a piece of state."""
-
 
 @functools.lru_cache(maxsize=1)
 def _instance() -> Any:

@@ -24,6 +24,12 @@ FORMAT = 1
 SIGNATURE_KEY = "pelton.signature"
 """Key of the JSON text in an entry point's reflection attribute."""
 
+STATE_GET = "pelton.state.get."
+"""Prefix of the functions that return a piece of state."""
+
+STATE_SET = "pelton.state.set."
+"""Prefix of the functions that replace a piece of state."""
+
 
 @dataclass(frozen=True)
 class TensorSpec:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from iree.compiler.dialects import arith, flow, util
@@ -22,13 +23,12 @@ from iree.compiler.ir import (
 
 from ..builder import TensorGlobal
 from .arithmetic import constant, index_constant
-from .indexing import same_size
+from .indexing import Span, same_size
 from .scalars import IrScalar
 from .sizes import DYNAMIC
 from .tensors import IrImmediateTensor, IrTensor
 
 if TYPE_CHECKING:
-    from .indexing import Span
     from .tensors import Size
     from .trace import IrTrace
 
@@ -73,34 +73,70 @@ def sized(trace: IrTrace, value: Value, dtype: torch.dtype, shape: Sequence[Size
     return result
 
 
+def is_contiguous(spans: Sequence[Span]) -> bool:
+    """Tell whether a box is known to be one run of elements in memory.
+
+    IREE's own slices and updates are copies of one run; of a box that is none they take, without
+    a word, as many elements from its start.
+
+    Example:
+        >>> is_contiguous([Span(2, 1), Span(0, 4), Span(0, 8, whole=True)])
+        True
+        >>> is_contiguous([Span(0, 8, whole=True), Span(0, 4)])
+        False
+    """
+    rows = itertools.dropwhile(lambda span: type(span.length) is int and span.length == 1, spans)
+    return all(span.whole for span in list(rows)[1:])
+
+
 def emit_slice(trace: IrTrace, source: IrTensor, spans: Sequence[Span]) -> IrTensor:
     """Emit the box of `source` that spans select; they are within range."""
     shape = [span.length for span in spans]
+    starts = [span.start for span in spans]
     with trace.emitting():
-        dims = source.dynamic_dim_values()
-        starts = values_of(trace, [span.start for span in spans])
-        lengths = values_of(trace, shape)
-        dynamic = [
-            value for value, size in zip(lengths, shape, strict=True) if not isinstance(size, int)
-        ]
         type_ = tensor_type(trace, shape, source.dtype)
-        op = flow.TensorSliceOp(type_, source.ir_value, dims, starts, lengths, dynamic)
+        if is_contiguous(spans):
+            dims = source.dynamic_dim_values()
+            first, lengths = values_of(trace, starts), values_of(trace, shape)
+            dynamic = dynamic_values(trace, shape)
+            op = flow.TensorSliceOp(type_, source.ir_value, dims, first, lengths, dynamic)
+        else:
+            op = tensor_dialect.ExtractSliceOp(
+                type_, source.ir_value, *_offsets_and_sizes(trace, starts, shape)
+            )
         return sized(trace, op.result, source.dtype, shape)
 
 
 def emit_update(
-    trace: IrTrace, target: IrTensor, update: IrTensor, starts: Sequence[Size]
+    trace: IrTrace, target: IrTensor, update: IrTensor, spans: Sequence[Span]
 ) -> IrTensor:
-    """Emit `target` with `update` written at `starts`, which are within range."""
+    """Emit `target` with `update` written to the box that spans select; it is within range."""
+    starts = [span.start for span in spans]
     with trace.emitting():
-        op = flow.TensorUpdateOp(
-            target.ir_value,
-            target.dynamic_dim_values(),
-            values_of(trace, starts),
-            update.ir_value,
-            update.dynamic_dim_values(),
-        )
+        if is_contiguous(spans):
+            op = flow.TensorUpdateOp(
+                target.ir_value,
+                target.dynamic_dim_values(),
+                values_of(trace, starts),
+                update.ir_value,
+                update.dynamic_dim_values(),
+            )
+        else:
+            op = tensor_dialect.InsertSliceOp(
+                update.ir_value,
+                target.ir_value,
+                *_offsets_and_sizes(trace, starts, update.shape),
+            )
         return sized(trace, op.result, target.dtype, target.shape)
+
+
+def _offsets_and_sizes(trace: IrTrace, starts: Sequence[Size], lengths: Sequence[Size]) -> list[Any]:
+    """Return the operands of a slice of the tensor dialect: dynamic values, then static ones."""
+    dynamic = [dynamic_values(trace, sizes) for sizes in (starts, lengths)]
+    static = [
+        [size if isinstance(size, int) else DYNAMIC for size in sizes] for sizes in (starts, lengths)
+    ]
+    return [*dynamic, [], *static, [1] * len(starts)]
 
 
 def emit_reshape(trace: IrTrace, source: IrTensor, shape: Sequence[Size]) -> IrTensor:

@@ -126,8 +126,7 @@ class IREEEmitter:
             if len(pair) != 2:
                 trace.fail(f"index {axis} must be a start or (start, length), got {entry!r}")
             start, length = _sizes(trace, pair)
-            _check_span(trace, source, axis, start, length)
-            spans.append(Span(start, length))
+            spans.append(_checked_span(trace, source, axis, start, length))
         return emission.emit_slice(trace, source, spans)
 
     def tensor_update(self, target: IrTensor, update: IrTensor, *start_indices: Number) -> IrTensor:
@@ -154,9 +153,11 @@ class IREEEmitter:
                 f"got {len(start_indices)}"
             )
         starts = _sizes(trace, start_indices)
-        for axis, start in enumerate(starts):
-            _check_span(trace, target, axis, start, update.size(axis))
-        return emission.emit_update(trace, target, update, starts)
+        spans = [
+            _checked_span(trace, target, axis, start, update.size(axis))
+            for axis, start in enumerate(starts)
+        ]
+        return emission.emit_update(trace, target, update, spans)
 
     def tensor_trace(self, key: str, *ts: IrTensor | IrScalar) -> None:
         """Print tensors to stderr when the program runs, under the title `=== key ===`.
@@ -246,21 +247,26 @@ def _inferred(trace: IrTrace, source: IrTensor, shape: list[Size]) -> list[Size]
     return shape
 
 
-def _check_span(trace: IrTrace, tensor: IrTensor, axis: int, start: Size, length: Size) -> None:
-    """Check that a range of positions lies within a dimension."""
+def _checked_span(
+    trace: IrTrace, tensor: IrTensor, axis: int, start: Size, length: Size
+) -> Span:
+    """Return a range of positions in a dimension, which is checked to lie within it."""
     size = tensor.size(axis)
     end = start + length
+    whole = isinstance(start, int) and start == 0 and same_size(length, size)
+    if whole:
+        return Span(start, length, whole=True)
     if all(isinstance(number, int) for number in (start, length, size)):
         if not 0 <= start <= end <= size:  # type: ignore[operator]
             trace.fail(
                 f"[{start}, {end}) is out of range for dimension {axis} of {tensor!r}, "
                 f"which has {size}"
             )
-        return
+        return Span(start, length)
     where = f"dimension {axis} of {tensor}"
     if not (isinstance(start, int) and start >= 0):
         trace.require(start >= 0, f"a position before the start of {where}")
     if not (isinstance(length, int) and length >= 0):
         trace.require(length >= 0, f"a negative length in {where}")
-    if not (isinstance(end, IrScalar) and same_size(end, size)):
-        trace.require(end <= size, f"a position beyond the end of {where}")
+    trace.require(end <= size, f"a position beyond the end of {where}")
+    return Span(start, length)

@@ -344,7 +344,7 @@ class IrTrace(FunctionBuilder):
 
     def update(self, target: IrTensor, update: IrTensor, spans: Sequence[Span]) -> IrTensor:
         """Emit a tensor with a box of it replaced."""
-        return emission.emit_update(self, target, update, [span.start for span in spans])
+        return emission.emit_update(self, target, update, spans)
 
     def reshape(self, source: IrTensor, shape: Sequence[Size]) -> IrTensor:
         """Emit a tensor in another shape of as many elements."""

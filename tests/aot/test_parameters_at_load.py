@@ -20,6 +20,9 @@ from pelton.runtime.parameter import parameter_of
 from .weights import NEEDED, TOKENS, Varied, eager, varied
 
 
+VECTOR = aot.AbstractTensor(1, 4, dtype=torch.float32)
+
+
 @pytest.fixture(scope="module")
 def model() -> Varied:
     return varied()
@@ -271,6 +274,34 @@ def halves(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ],
     )
     return folder
+
+
+def test_entry_points_of_one_program_share_each_parameter(tmp_path: Path) -> None:
+    net = nn.Linear(4, 4)
+
+    class Twice(aot.CompiledModule):
+        params = aot.export_parameters(net, external=True)
+
+        def once(self, x=VECTOR):  # type: ignore
+            return self._apply(self.params, x)
+
+        def twice(self, x=VECTOR):  # type: ignore
+            return self._apply(self.params, self._apply(self.params, x))
+
+        @aot.jittable
+        def _apply(params, x):  # type: ignore
+            return torch.func.functional_call(net, params, (x,))
+
+    out = aot.export(Twice)
+    assert out.parameters["model"].keys() == {"params.weight", "params.bias"}
+    out.compile(tmp_path / "a.vmfb")
+    live = {f"params.{name}": tensor for name, tensor in net.state_dict().items()}
+    executable = runtime.load(tmp_path / "a.vmfb", parameters=live)
+    x = torch.ones(1, 4)
+    for change in (0, 1):
+        live["params.bias"] += change  # one memory for both, and for the model itself
+        torch.testing.assert_close(executable.once(x), eager(net, x))
+        torch.testing.assert_close(executable.twice(x), eager(net, eager(net, x)))
 
 
 @pytest.mark.parametrize("live", [False, True], ids=["archive", "live tensors"])

@@ -1,5 +1,6 @@
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -160,7 +161,7 @@ def test_killed_save_leaves_the_old_file(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_full_disk_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+def test_file_that_grows_too_large_leaves_the_old_one_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "a.irpa"
     write_archive(path, [parameter_of("weight", WEIGHT)])
     before = path.read_bytes()
@@ -181,6 +182,38 @@ def test_full_disk_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     assert f"cannot write {path}: File too large; it takes" in child.stdout, child.stderr
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["a.irpa"]
+
+
+def test_full_disk_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    code = """
+        import os, sys
+        import numpy as np
+        from pelton.runtime.archive import open_archive, write_archive
+        from pelton.runtime.errors import ArtifactError
+        from pelton.runtime.parameter import parameter_of
+
+        for suffix in (".irpa", ".safetensors"):
+            path = os.path.join(sys.argv[1], "a" + suffix)
+            write_archive(path, [parameter_of("old", np.ones(3))])
+            try:
+                write_archive(path, [parameter_of("new", np.ones(1 << 18))])
+            except ArtifactError as error:
+                print(error)
+            assert list(open_archive(path)) == ["old"]
+            assert open_archive(path)["old"].array().tolist() == [1, 1, 1]
+            assert os.listdir(sys.argv[1]) == ["a" + suffix]
+            os.unlink(path)
+    """
+    small_disk = 'mount -t tmpfs -o size=1m none "$1" && exec "$2" -c "$3" "$1"'
+    names = [str(tmp_path), sys.executable, textwrap.dedent(code)]
+    namespace = ["unshare", "--map-root-user", "--mount"]
+    if not shutil.which("unshare") or subprocess.run([*namespace, "true"]).returncode:
+        pytest.skip("this system lets users mount no file systems")
+    child = subprocess.run(
+        [*namespace, "sh", "-c", small_disk, "sh", *names], capture_output=True, text=True
+    )
+    assert child.returncode == 0, child.stderr
+    assert child.stdout.count("No space left on device; it takes") == 2, child.stdout
 
 
 def test_write_needs_little_memory_whatever_the_size(tmp_path: Path) -> None:

@@ -296,15 +296,15 @@ def test_unknown_device_is_refused(compiled: Compiled) -> None:
     )
 
 
-def with_info(path: Path, target: Path, **fields: Any) -> Path:
+def with_info(path: Path, copied: Path, **fields: Any) -> Path:
     """Copy a module with other fields in what it says of itself."""
-    with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(copied, "w") as new:
         for member in old.infolist():
             data = old.read(member)
             if member.filename == "pelton.json":
                 data = json.dumps({**json.loads(data), **fields}).encode()
             new.writestr(member, data)
-    return target
+    return copied
 
 
 def test_module_for_another_architecture_is_refused(compiled: Compiled, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pelton.aot.cli import main
+from pelton.cli import main
 
 PROGRAMS = """
 import time

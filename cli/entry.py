@@ -13,13 +13,13 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from .. import cli_params
-from ..progress import listening
-from . import compile, devices, doctor, export, inspect, run
+from pelton.runtime.progress import listening
+
+from . import cache, compile, devices, doctor, export, inspect, params, run
 from .terminal import Stages, report, warnings_in_one_line
 
 _INTERRUPTED = 130
-_SUBCOMMANDS = (export, compile, run, inspect, cli_params, devices, doctor)
+_SUBCOMMANDS = (export, compile, run, inspect, params, cache, devices, doctor)
 
 
 def build_parser() -> argparse.ArgumentParser:

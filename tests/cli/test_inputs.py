@@ -5,7 +5,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from pelton.aot.cli.inputs import Input, Range, Tensor, array_of, parse_input
+from pelton.cli.inputs import Input, Range, Tensor, array_of, parse_input
 from pelton.runtime.dtypes import DTYPES
 from pelton.runtime.errors import ArtifactError, SignatureError
 

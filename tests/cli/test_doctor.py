@@ -2,8 +2,8 @@ import importlib.metadata
 
 import pytest
 
-from pelton.aot.cli import doctor, main
-from pelton.aot.cli.doctor import Requirement, requirements, satisfies
+from pelton.cli import doctor, main
+from pelton.cli.doctor import Requirement, requirements, satisfies
 
 Capture = pytest.CaptureFixture[str]
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from pelton.aot.cli import main
+from pelton.cli import main
 from pelton.runtime.vmfb import read_info
 
 

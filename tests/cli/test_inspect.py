@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from pelton.aot.cli import main
+from pelton.cli import main
 from pelton.runtime.archive import write_archive
 from pelton.runtime.parameter import blob_of
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from pelton.aot.cli import main
+from pelton.cli import main
 
 
 def test_devices_are_those_that_load_takes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,9 +14,10 @@ import iree.runtime
 from pelton.runtime.archive import open_archive
 from pelton.runtime.errors import ArtifactError
 from pelton.runtime.files import FileKind, StrPath, sniff
-from pelton.runtime.iree import STATE_GET, STATE_SET
 from pelton.runtime.signature import (
     SIGNATURE_KEY,
+    STATE_GET,
+    STATE_SET,
     ConstantSpec,
     Leaf,
     ScalarSpec,
@@ -100,7 +101,7 @@ def describe(path: StrPath) -> Description:
 
 
 def _read_mlir(description: Description) -> None:
-    from ..mlir_module import parameters_of, read_module, signatures_of
+    from pelton.aot.mlir_module import parameters_of, read_module, signatures_of
 
     module_op = read_module(description.path)
     _add_signatures(description, signatures_of(module_op))

@@ -6,14 +6,15 @@ import argparse
 import dataclasses
 import datetime
 import json
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.filesize import decimal
 from rich.markup import escape
 from rich.table import Table
 
-from .cache import CacheEntry, CompileCache
-from .config import USER_CACHE_DIR, config
+if TYPE_CHECKING:
+    from pelton.aot.cache import CacheEntry, CompileCache
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -35,7 +36,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     ):
         command = commands.add_parser(name, help=help_text)
         command.add_argument(
-            "folder", nargs="?", help=f"default: aot.config.cache_dir, or {USER_CACHE_DIR}"
+            "folder", nargs="?", help="default: aot.config.cache_dir, or the user's cache folder"
         )
         command.set_defaults(run=run)
         if run is run_list:
@@ -54,7 +55,9 @@ def run_list(args: argparse.Namespace) -> int:
     for entry in entries:
         used = datetime.datetime.fromtimestamp(entry.last_used).isoformat(" ", "seconds")
         points = escape(", ".join(entry.made.entry_points))
-        table.add_row(entry.key[:12], escape(entry.made.target), points, decimal(entry.size_bytes), used)
+        table.add_row(
+            entry.key[:12], escape(entry.made.target), points, decimal(entry.size_bytes), used
+        )
     Console().print(table)
     return 0
 
@@ -68,6 +71,9 @@ def run_clear(args: argparse.Namespace) -> int:
 
 
 def _cache(args: argparse.Namespace) -> CompileCache:
+    from pelton.aot.cache import CompileCache
+    from pelton.aot.config import USER_CACHE_DIR, config
+
     folder = args.folder or config.cache_dir or USER_CACHE_DIR
     return CompileCache(folder, config.cache_size_bytes)
 

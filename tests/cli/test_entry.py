@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-import pelton.aot.cli
-from pelton.aot.cli import main
+import pelton.cli
+from pelton.cli import main
 from pelton.runtime.errors import PeltonError
 
-PELTON = [sys.executable, "-m", "pelton.aot.cli"]
+PELTON = [sys.executable, "-m", "pelton.cli"]
 COMMANDS = ["export", "compile", "run", "inspect", "params", "devices", "doctor"]
 
 # The package's facade imports torch; here a package of the same folder without one takes its place.
@@ -23,7 +23,7 @@ package = types.ModuleType("pelton.aot")
 package.__path__ = [sys.argv.pop(1)]
 sys.modules["pelton.aot"] = package
 sys.modules["torch"] = sys.modules["iree.compiler"] = None
-from pelton.aot.cli import main
+from pelton.cli import main
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -79,7 +79,7 @@ def test_an_error_is_one_line(
     def fail(path: str) -> None:
         raise error
 
-    monkeypatch.setattr(pelton.aot.cli.inspect, "describe", fail)
+    monkeypatch.setattr(pelton.cli.inspect, "describe", fail)
     assert main(["inspect", "file"]) == 1
     assert capsys.readouterr().err == f"{line}\n"
 
@@ -153,6 +153,6 @@ def test_a_reader_that_had_enough_is_no_error(net: Path) -> None:
     ],
 )
 def test_neither_torch_nor_the_compiler_is_imported(arguments: list[str], net: Path) -> None:
-    folder = str(Path(pelton.aot.cli.__file__).parents[1])
+    folder = str(Path(pelton.cli.__file__).parents[1])
     command = [sys.executable, "-c", WITHOUT_TORCH, folder, *arguments]
     subprocess.run(command, cwd=net, check=True, capture_output=True)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
-from ..progress import stage
+from pelton.runtime.progress import stage
+
 from .terminal import say
 
 
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         ExportError: Unknown target or option.
     """
     with stage("loading the compiler"):
-        from .. import export
+        from pelton.aot import export
     with stage(f"reading {args.module}"):
         exported = export(args.module)
     names = ("optimization_level", "target_cpu", "flags", "isolate")

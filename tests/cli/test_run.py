@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from pelton import runtime
-from pelton.aot.cli import main
+from pelton.cli import main
 
 Capture = pytest.CaptureFixture[str]
 

@@ -12,9 +12,8 @@ from typing import Any
 from rich.filesize import decimal
 
 from pelton.runtime.errors import ExportError, PeltonError
+from pelton.runtime.progress import stage
 
-from ..errors import user_location_of
-from ..progress import stage
 from .inputs import Input, Range, Size, Tensor, array_of, parse_input
 from .terminal import say
 
@@ -68,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     if args.parameters and args.external_parameters is None:
         args.external_parameters = True
     with stage("loading PyTorch"):
-        from .. import export
+        from pelton.aot import export
     program = load_program(args.program)
     positional = [given for given in args.inputs if given.name is None]
     named = {given.name: given for given in args.inputs if given.name is not None}
@@ -147,6 +146,8 @@ def _call(what: str, function: Any, *args: Any) -> Any:
     except PeltonError:
         raise
     except Exception as error:
+        from pelton.aot.errors import user_location_of
+
         raise ExportError(
             f"{what} failed: {type(error).__name__}: {error}", location=user_location_of(error)
         ) from error
@@ -156,7 +157,7 @@ def _argument(given: Input) -> Any:
     """Return what `export` takes for an input: a spec, an example, or a constant."""
     import torch
 
-    from ..specs import DimensionInputInfo, InputInfo
+    from pelton.aot.specs import DimensionInputInfo, InputInfo
 
     value = given.value
     if isinstance(value, Path):
@@ -177,7 +178,7 @@ _FREE_EXAMPLE = 3
 
 
 def _info_size(size: int | Range) -> Any:
-    from ..specs import NamedDimension
+    from pelton.aot.specs import NamedDimension
 
     if isinstance(size, int):
         return size

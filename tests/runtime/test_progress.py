@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pelton.aot.progress import listening, stage
+from pelton.runtime.progress import listening, stage
 
 
 class Recorder:

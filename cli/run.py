@@ -13,9 +13,9 @@ from pelton.runtime import Function, load, trees
 from pelton.runtime.errors import ParameterError, SignatureError
 from pelton.runtime.files import atomic_write
 from pelton.runtime.parameter import parameter_of
+from pelton.runtime.progress import stage
 from pelton.runtime.signature import ConstantSpec, Leaf, Signature, TensorSpec
 
-from ..progress import stage
 from .inputs import HELP, Input, Range, Tensor, array_of, parse_input
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pelton.aot.cli_params import add_parser
+from pelton.cli.params import add_parser
 from pelton.runtime.archive import open_archive, write_archive
 from pelton.runtime.errors import ArtifactError
 from pelton.runtime.parameter import Parameter, blob_of, parameter_of

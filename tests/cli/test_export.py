@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pelton.aot import export as aot_export
-from pelton.aot.cli import main
+from pelton.cli import main
 from pelton.runtime.archive import open_archive
 
 

@@ -1,8 +1,0 @@
-"""`python -m pelton.aot.cli`: the command line where its script is not on the path."""
-
-import sys
-
-from . import main
-
-if __name__ == "__main__":
-    sys.exit(main())
