@@ -18,9 +18,7 @@ from .errors import ArtifactError
 BYTECODE_SUFFIX = ".mlirbc"
 """Files of this suffix are written as bytecode, all others as text."""
 
-_NAMED_PARAMETER = re.compile(
-    r'#flow\.parameter\.named<(?:"([^"]*)"::)?"([^"]*)"> : tensor<(.*)>$'
-)
+_NAMED_PARAMETER = re.compile(r'#flow\.parameter\.named<(?:"([^"]*)"::)?"([^"]*)"> : tensor<(.*)>$')
 
 
 def read_module(path: StrPath) -> Operation:

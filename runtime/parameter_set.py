@@ -25,6 +25,7 @@ class ParameterSet(Mapping[str, Parameter]):
         ParameterError: A name comes twice.
 
     Example:
+        >>> from pelton.runtime.parameter import parameter_of
         >>> given = ParameterSet([parameter_of("bias", np.zeros(2, np.float32))])
         >>> str(given["bias"]), len(given), given.nbytes
         ('bias (float32 2)', 1, 8)

@@ -6,11 +6,13 @@ reach the compiler (and TensorRT) as such; what it does not know is decomposed a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 import torch
 from iree.compiler import ir
+from torch._export.utils import _get_decomp_for_cia
 from torch._ops import OpOverload
 
 from .family import Decomposition, Entry
@@ -27,6 +29,8 @@ DECOMPOSED_THOUGH_KNOWN: dict[OpOverload, str] = {
     aten.expand_copy.default: "no lowering",
     aten.fft_fft.default: "no lowering",
     aten.fft_ifft.default: "no lowering",
+    aten.diagonal_scatter.default: "no lowering on some offsets",
+    aten.grid_sampler.default: "wrong numbers",
     aten.im2col.default: "no lowering on some sizes",
     aten.isfinite.default: "no lowering",
     aten.linalg_norm.default: "no lowering",
@@ -34,7 +38,6 @@ DECOMPOSED_THOUGH_KNOWN: dict[OpOverload, str] = {
     aten.max_unpool3d.default: "no lowering",
     aten.meshgrid.default: "its list of results has no lowering",
     aten.meshgrid.indexing: "its list of results has no lowering",
-    aten.renorm.default: "wrong numbers",
     aten.split_with_sizes_copy.default: "no lowering",
     aten.squeeze_copy.default: "no lowering",
     aten.squeeze_copy.dim: "no lowering",
@@ -95,6 +98,19 @@ def _all_of_torch() -> dict[OpOverload, Decomposition]:
     exporting: Any = torch.export.default_decompositions()
     return {
         operator: function
-        for operator, function in [*registered.items(), *exporting.items()]
+        for operator, function in [*_composites(), *registered.items(), *exporting.items()]
         if isinstance(operator, OpOverload) and operator.namespace in ("aten", "prims")
     }
+
+
+def _composites() -> Iterator[tuple[OpOverload, Decomposition]]:
+    """Return the ATen operators that torch implements by others, and how.
+
+    torch's tables leave out those that may return their argument itself.
+    """
+    for name in torch._C._dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd"):
+        packet, _, overload = name.removeprefix("aten::").partition(".")
+        if name.startswith("aten::"):
+            operator = getattr(getattr(aten, packet, None), overload or "default", None)
+            if isinstance(operator, OpOverload) and operator._can_decompose():
+                yield operator, _get_decomp_for_cia(operator)

@@ -26,10 +26,16 @@ def _scaled_erfc(t: Tensor) -> Tensor:
     return torch.where(t == 0, 0.0, torch.special.erfcx(2 / t.clamp(min=1e-300) - 2))
 
 
+def scaled_erfc_of_positive(x: Tensor) -> Tensor:
+    """Return exp(x^2) erfc(x) for x >= 0."""
+    terms = 40 if x.dtype is torch.float64 else 20
+    coefficients = chebyshev_coefficients(_scaled_erfc, 0.0, 1.0, terms)
+    return chebyshev(2 / (2 + x), coefficients, 0.0, 1.0)
+
+
 def erfc_of_positive(x: Tensor) -> Tensor:
-    """Return erfc(x) for x >= 0 to float64 accuracy."""
-    coefficients = chebyshev_coefficients(_scaled_erfc, 0.0, 1.0, 40)
-    return torch.exp(-x * x) * chebyshev(2 / (2 + x), coefficients, 0.0, 1.0)
+    """Return erfc(x) for x >= 0 with full relative accuracy."""
+    return torch.exp(-x * x) * scaled_erfc_of_positive(x)
 
 
 def erf_near_zero(x: Tensor) -> Any:

@@ -16,14 +16,18 @@ from . import (
     complexes,
     convolutions,
     doubles,
+    elementary,
     experts,
     fourier,
+    indexing,
     integers,
     movement,
     narrow_floats,
     narrow_integers,
+    ordering,
     padding,
     sampling,
+    special,
 )
 from .dialect import torch_decompositions
 from .family import DecompositionTable, Entry, chain
@@ -42,6 +46,10 @@ FAMILIES = (
     booleans.FAMILY,
     integers.FAMILY,
     doubles.FAMILY,
+    elementary.FAMILY,
+    indexing.FAMILY,
+    ordering.FAMILY,
+    special.FAMILY,
 )
 """Our own decompositions; where two share an operator, the earlier is asked first."""
 

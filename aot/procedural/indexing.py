@@ -126,7 +126,7 @@ def same_size(left: Size, right: Size) -> bool:
     """Tell whether two sizes are known to be equal while tracing."""
     if isinstance(left, int) or isinstance(right, int):
         return isinstance(left, int) and isinstance(right, int) and left == right
-    return left.affine() == right.affine()
+    return (left.affine() - right.affine()).constant == 0
 
 
 def _getitem(tensor: torch.Tensor, index: tuple[Any, ...]) -> torch.Tensor:
@@ -253,7 +253,7 @@ def _range(trace: IrTrace, tensor: IrTensor, axis: int, entry: slice) -> Span:
     ):
         start, stop, _ = slice(entry.start, entry.stop).indices(size)
         return Span(start, max(stop - start, 0), whole=(start, stop) == (0, size))
-    length = _known_length(entry.start, entry.stop)
+    length = _known_length(trace, entry.start, entry.stop)
     if length is not None:
         start = trace.index(entry.start)
         trace.require(start >= 0, f"slice before the start of dimension {axis} of {tensor}")
@@ -266,12 +266,14 @@ def _range(trace: IrTrace, tensor: IrTensor, axis: int, entry: slice) -> Span:
     return Span(start, _length(start, stop))
 
 
-def _known_length(start: Any, stop: Any) -> int | None:
-    """Return the length of `i : i + n` where it is a number while tracing."""
+def _known_length(trace: IrTrace, start: Any, stop: Any) -> Size | None:
+    """Return the length of `i : i + n`, where `n` is a number or the size of a dimension."""
     if not isinstance(start, IrScalar) or not isinstance(stop, IrScalar):
         return None
-    (root, first), (other, last) = start.affine(), stop.affine()
-    return last - first if root == other and last >= first else None
+    difference = stop.affine() - start.affine()
+    if difference.constant is not None:
+        return difference.constant if difference.constant >= 0 else None
+    return trace.size_of(difference.unknown)
 
 
 def _bounded(trace: IrTrace, value: Size, size: Size) -> Size:

@@ -13,6 +13,7 @@ from pelton.runtime import trees
 from ..builder import TensorGlobal
 from ..tensor_data import dtype_row
 from . import emission
+from .affine import Affine
 from .intrinsics import Intrinsic
 from .scalars import IrScalar
 from .tensors import IrTensor
@@ -85,12 +86,12 @@ class IrGlobalScalar(IrScalar, MaterializedGlobal):
                 "util.global.load", results=[self.global_type], attributes=reference
             )
         value = load.result
-        trace.roots[value] = self.affine()
+        trace.sums[value] = self.affine()
         return [value]
 
-    def affine(self) -> tuple[Any, int]:
-        """Return a root and an offset: loads between which nothing is stored are equal."""
-        return ((self.symbol_name, self._trace.epoch), 0)
+    def affine(self) -> Affine:
+        """Return it as a sum: loads between which nothing is stored are one unknown."""
+        return Affine.of(self._trace.version_of(self.symbol_name))
 
     def resolve_assignment(self, proc_trace: IrTrace, ir_values: Sequence[Value]) -> None:
         """Emit a store.

@@ -9,6 +9,7 @@ import torch
 from iree.compiler.ir import Type, Value
 
 from . import arithmetic
+from .affine import Affine
 from .arithmetic import number_like
 from .intrinsics import Intrinsic
 
@@ -55,9 +56,9 @@ class IrScalar(Intrinsic):
         """The element type of a tensor made of it."""
         return arithmetic.DTYPE_OF_KIND[self.kind]
 
-    def affine(self) -> tuple[Any, int]:
-        """Return a root and an offset: numbers of one root differ by a known amount."""
-        return (self.ir_value, 0)
+    def affine(self) -> Affine:
+        """Return it as a sum of other integers, so that differences are known while tracing."""
+        return Affine.of(self.ir_value)
 
     def set(self, other: Any) -> None:
         """Give it another value: a Python number, or a traced one of the same type.
@@ -109,15 +110,19 @@ class IrScalar(Intrinsic):
                 value = arithmetic.emit_binary(symbol, left, right)
             except TypeError as error:
                 trace.fail(str(error))
-            return IrImmediateScalar(value, self._shifted(symbol, other, reflected))
+            return IrImmediateScalar(value, self._sum(symbol, other, reflected))
 
-    def _shifted(self, symbol: str, other: Any, reflected: bool) -> tuple[Any, int] | None:
-        if type(other) is not int or arithmetic.is_float(self.kind):
+    def _sum(self, symbol: str, other: Any, reflected: bool) -> Affine | None:
+        """Return what a sum or difference is made of; None for other operations."""
+        is_scalar = isinstance(other, IrScalar)
+        if symbol not in ("+", "-") or not (is_scalar or type(other) is int):
             return None
-        root, offset = self.affine()
+        if arithmetic.is_float(self.kind) or (is_scalar and arithmetic.is_float(other.kind)):
+            return None
+        mine, theirs = self.affine(), other.affine() if is_scalar else Affine.number(other)
         if symbol == "+":
-            return (root, offset + other)
-        return (root, offset - other) if symbol == "-" and not reflected else None
+            return mine + theirs
+        return theirs - mine if reflected else mine - theirs
 
     def _unary(self, symbol: str) -> IrScalar:
         trace = self.trace
@@ -165,22 +170,22 @@ class IrImmediateScalar(IrScalar):
 
     Args:
         ir_value: The value in the module.
-        shifted: A root and an offset that it is known to equal.
+        made_of: The sum of other integers that it is, if known.
     """
 
-    def __init__(self, ir_value: Value, shifted: tuple[Any, int] | None = None) -> None:
+    def __init__(self, ir_value: Value, made_of: Affine | None = None) -> None:
         super().__init__(ir_value.type)
         self._value = ir_value
-        if shifted is not None:
-            self._trace.roots[ir_value] = shifted
+        if made_of is not None:
+            self._trace.sums[ir_value] = made_of
 
     def resolve_ir_values(self, proc_trace: IrTrace) -> Sequence[Value]:
         """Return the value."""
         return [self._value]
 
-    def affine(self) -> tuple[Any, int]:
-        """Return a root and an offset: numbers of one root differ by a known amount."""
-        return self._trace.roots.get(self._value, (self._value, 0))
+    def affine(self) -> Affine:
+        """Return it as a sum of other integers, so that differences are known while tracing."""
+        return self._trace.sums.get(self._value) or Affine.of(self._value)
 
     def set(self, other: Any) -> None:
         """Let it stand for another value: a Python number, or a traced one of its type.

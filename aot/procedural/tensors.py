@@ -148,7 +148,8 @@ class IrTensor(Intrinsic):
             if index not in self._sizes:
                 value = self.ir_value if resolved_ir_value is None else resolved_ir_value
                 with self.trace.emitting(), _behind(value):
-                    self._sizes[index] = build_tensor_dim_value(value, index, constant_cache)
+                    found = build_tensor_dim_value(value, index, constant_cache)
+                    self.state_size(index, found)
             return self._sizes[index]
         with self.trace.emitting():
             if constant_cache is None:
@@ -166,11 +167,13 @@ class IrTensor(Intrinsic):
         axes = [axis for axis, size in enumerate(self.type_shape) if is_dynamic(size)]
         if len(axes) != len(values):
             self.trace.fail(f"{self!r} has {len(axes)} dynamic sizes, got {len(values)}")
-        self._sizes = dict(zip(axes, values, strict=True))
+        for axis, value in zip(axes, values, strict=True):
+            self.state_size(axis, value)
 
     def state_size(self, axis: int, value: Value) -> None:
         """State one dynamic size, so that it need not be read."""
         self._sizes[axis] = value
+        self._trace.sizes.add(value)
 
     def stated_sizes(self) -> dict[int, Value]:
         """Return the dynamic sizes that are known as values, by dimension."""

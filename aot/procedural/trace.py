@@ -27,6 +27,7 @@ from ..builder import GlobalAttributes, ModuleBuilder, TensorGlobal
 from ..errors import user_location
 from ..tensor_data import shape_of
 from . import arithmetic, emission, programs
+from .affine import Affine
 from .abstract import AbstractIntrinsic, AbstractTensor
 from .arithmetic import number_like
 from .current import current_ir_trace, new_ir_trace_scope
@@ -120,8 +121,8 @@ class IrTrace(FunctionBuilder):
     Attributes:
         root_scope: The function's body.
         scope: The region that is being filled.
-        roots: For a value that is a known amount above another: that one, and the amount.
-        epoch: Counts what may change globals; loads of one epoch see the same values.
+        sums: The integers that are known to be sums of others.
+        sizes: The values that are sizes of tensors.
         stores: The symbols of the globals that the function stores to.
         callees: The captured programs and procedures that it calls.
     """
@@ -130,8 +131,10 @@ class IrTrace(FunctionBuilder):
         super().__init__(module_builder=module_builder, func_op=func_op)
         self.root_scope = Scope()
         self.scope = self.root_scope
-        self.roots: dict[Value, tuple[Any, int]] = {}
-        self.epoch = 0
+        self.sums: dict[Value, Affine] = {}
+        self.sizes: set[Value] = set()
+        self._epoch = 0
+        self._versions: dict[str, int] = {}
         self.stores: set[str] = set()
         self.callees: list[Any] = []
 
@@ -161,22 +164,27 @@ class IrTrace(FunctionBuilder):
         """
         before = self.ip, self.scope
         self.ip, self.scope = InsertionPoint(block), scope or Scope(self.scope)
-        self.epoch += 1
+        self._epoch += 1
         try:
             yield
         finally:
             self.ip, self.scope = before
-            self.epoch += 1
+            self._epoch += 1
 
     def stored(self, symbol: str) -> None:
         """Note that a global was stored to."""
         self.stores.add(symbol)
-        self.epoch += 1
+        self._versions[symbol] = self._versions.get(symbol, 0) + 1
 
-    def called(self, callee: Any) -> None:
-        """Note a call of a captured program or procedure, which may store to globals."""
+    def called(self, callee: programs.CapturedProgram | Any) -> None:
+        """Note a call of a captured program or a procedure, which may store to globals."""
         self.callees.append(callee)
-        self.epoch += 1
+        if not isinstance(callee, programs.CapturedProgram) or callee.changed:
+            self._epoch += 1
+
+    def version_of(self, symbol: str) -> tuple[str, int, int]:
+        """Return what is the same for two loads of a global if nothing is stored in between."""
+        return (symbol, self._epoch, self._versions.get(symbol, 0))
 
     def handle_call(self, target: Intrinsic, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Emit a call of something that the procedure has."""
@@ -243,6 +251,10 @@ class IrTrace(FunctionBuilder):
             return value  # type: ignore[no-any-return]
         with self.emitting():
             return IrImmediateScalar(arithmetic.convert(value.ir_value, "index"), value.affine())
+
+    def size_of(self, value: Any) -> IrScalar | None:
+        """Return a value as a traced size if it is known to be the size of a tensor, else None."""
+        return IrImmediateScalar(value) if value in self.sizes else None
 
     def scalar(self, value: Any) -> IrScalar:
         """Return a number or traced number as a traced number.

@@ -43,8 +43,26 @@ CUDA_PRODUCTS = (
 )  # fmt: skip
 """Names of products and families that IREE knows itself."""
 
-LEVELS = {0: "O0", 1: "O1", 2: "O2", 3: "O3", 4: "O3", 5: "O3"}
-"""IREE's level by `optimization_level`; 4 and 5 also tile data."""
+_CHANNELS_LAST = (
+    "--iree-preprocessing-pass-pipeline="
+    "builtin.module(util.func(iree-preprocessing-convert-conv-to-channels-last))"
+)
+_DATA_TILING = "--iree-opt-data-tiling"
+
+PROCESSOR_LEVELS: dict[int, tuple[str, ...]] = {
+    0: ("--iree-opt-level=O0",),
+    1: ("--iree-opt-level=O1",),
+    2: ("--iree-opt-level=O1", _CHANNELS_LAST),
+    3: ("--iree-opt-level=O1", _CHANNELS_LAST, _DATA_TILING),
+    4: ("--iree-opt-level=O2", _CHANNELS_LAST, _DATA_TILING),
+    5: ("--iree-opt-level=O3", _CHANNELS_LAST, _DATA_TILING),
+}
+"""The flags of each `optimization_level` for processors: docs/optimization_levels.md says why."""
+
+GPU_LEVELS: dict[int, tuple[str, ...]] = {
+    level: (f"--iree-opt-level=O{min(level, 3)}",) for level in PROCESSOR_LEVELS
+}
+"""The flags of each `optimization_level` for everything else."""
 
 DEFAULT_LEVEL = 3
 
@@ -60,7 +78,7 @@ class IreeOptions:
     """Options of a compile with IREE.
 
     Attributes:
-        optimization_level: 0 to 5; see `LEVELS`. None: `DEFAULT_LEVEL`.
+        optimization_level: 0 to 5; see `PROCESSOR_LEVELS`. None: `DEFAULT_LEVEL`.
         target_cpu: For processors: `host`, `generic`, or a name that LLVM knows.
         target_cpu_features: More features, in LLVM's form `+avx2,-avx512f`.
         arch: For GPUs: the architecture, such as `sm_80` or `gfx942`.
@@ -81,7 +99,7 @@ class IreeOptions:
 
     def __post_init__(self) -> None:
         level = self.optimization_level
-        if level is not None and (type(level) is not int or level not in LEVELS):
+        if level is not None and (type(level) is not int or level not in PROCESSOR_LEVELS):
             raise ExportError(f"optimization_level must be 0 to 5, got {level!r}")
         if isinstance(self.flags, str) or not all(isinstance(flag, str) for flag in self.flags):
             raise ExportError(f"flags must be a sequence of texts, got {self.flags!r}")
@@ -182,26 +200,37 @@ class IreeTarget:
     def _compile(
         self, source: Path, path: Path, options: IreeOptions, flags: Sequence[str]
     ) -> list[str]:
-        """Compile; where IREE's optimised pipeline fails on a limit of its own, without it."""
+        """Compile; where the optimised pipeline fails on a limit of its own, with a simpler one."""
         run = compile_file_isolated if options.isolate else compile_file
-        level = LEVELS[options.level]
-        optimised = [*flags, f"--iree-opt-level={level}", *_tiling(options), *options.flags]
-        try:
-            run(source, path, optimised)
-            return []
-        except CompilerFailed as error:
-            first = error
-        if options.level > 1:
+        first: CompilerFailed | None = None
+        for level, optimization in self._attempts(options.level):
             try:
-                run(source, path, [*flags, *options.flags])
-                reason = (
-                    first.diagnostics.strip().splitlines()[0][:200] if first.diagnostics else ""
-                )
-                return [f"compiled without {level}, at which IREE failed: {reason}"]
-            except CompilerFailed:
-                pass  # the first failure is the one that the user asked about
+                run(source, path, [*flags, *optimization, *options.flags])
+            except CompilerFailed as error:
+                first = first or error  # the one that the user asked about
+                continue
+            return [] if first is None else [_given_up(options.level, level, first)]
+        assert first is not None
+        asked = [*flags, *self._levels[options.level], *options.flags]
         name = f"target {self.name!r}"
-        raise compile_error(first.diagnostics, source, optimised, name) from None
+        raise compile_error(first.diagnostics, source, asked, name) from None
+
+    @property
+    def _levels(self) -> Mapping[int, tuple[str, ...]]:
+        return PROCESSOR_LEVELS if self.backend == "llvm-cpu" else GPU_LEVELS
+
+    def _attempts(self, level: int) -> list[tuple[int, tuple[str, ...]]]:
+        """Return the levels to try, in order, each with its flags."""
+        lower = [number for number in (DEFAULT_LEVEL, 1) if number < level]
+        return [(number, self._levels[number]) for number in (level, *lower)]
+
+
+def _given_up(asked: int, used: int, error: CompilerFailed) -> str:
+    reason = error.diagnostics.strip().splitlines()[:1] or ["no reason given"]
+    return (
+        f"compiled with optimization level {used}, as IREE failed at level {asked}: "
+        f"{reason[0][:200]}"
+    )
 
 
 def cuda_architecture(name: str) -> tuple[str, str]:
@@ -228,10 +257,6 @@ def cuda_architecture(name: str) -> tuple[str, str]:
     close = difflib.get_close_matches(lowered, known, 1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     raise ExportError(f"unknown CUDA architecture {name!r}; known: {', '.join(known)}{hint}")
-
-
-def _tiling(options: IreeOptions) -> list[str]:
-    return ["--iree-opt-data-tiling"] if options.level >= 4 else []
 
 
 def _named_file(flag: str) -> str | None:

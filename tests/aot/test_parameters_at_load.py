@@ -19,7 +19,6 @@ from pelton.runtime.parameter import parameter_of
 
 from .weights import NEEDED, TOKENS, Varied, eager, varied
 
-
 VECTOR = aot.AbstractTensor(1, 4, dtype=torch.float32)
 
 

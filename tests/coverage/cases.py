@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+
 from pelton.aot import NamedDimension
 
 from . import models, operators

@@ -203,7 +203,7 @@ def test_scalar_dimension_inputs() -> None:
     for columns, size in ((2, 1), (2, 3), (4, 4), (6, 2)):
         x = torch.rand(3, columns)
         assert torch.equal(compiled_reshape(x, size), x.reshape(-1, size))
-    with pytest.raises(runtime.SignatureError, match=r"argument s .* is 5, outside its range 1\.\.4"):
+    with pytest.raises(runtime.SignatureError, match=r"argument s .* is 5, .* range 1\.\.4"):
         compiled_reshape(torch.ones(3, 4), 5)
 
 

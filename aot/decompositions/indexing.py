@@ -1,0 +1,137 @@
+"""Lookups, strided views and scatters as plain indexing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .family import Family
+
+aten = torch.ops.aten
+
+FAMILY = Family("indexing")
+
+_NO_LOWERING = "no lowering"
+
+
+def _strided_index(x: Tensor, size: Sequence[Any], stride: Sequence[Any], offset: Any) -> Tensor:
+    """Return the places of a strided view's elements in its storage."""
+    index = torch.full((), offset or 0, dtype=torch.int64, device=x.device)
+    for axis, (count, step) in enumerate(zip(size, stride, strict=True)):
+        places = torch.arange(count, device=x.device) * step
+        index = index + places.reshape([-1 if a == axis else 1 for a in range(len(size))])
+    return index.expand(size) if len(size) else index
+
+
+@FAMILY.decomposes(aten.as_strided.default, aten.as_strided_copy.default, reason=_NO_LOWERING)
+def as_strided(x: Tensor, size: Sequence[Any], stride: Sequence[Any], offset: Any = None) -> Any:
+    """Return the elements of a strided view of a contiguous tensor."""
+    if not x.is_contiguous():
+        return NotImplemented
+    index = _strided_index(x, size, stride, offset)
+    return x.reshape(-1).index_select(0, index.reshape(-1)).reshape(list(size))
+
+
+@FAMILY.decomposes(aten.as_strided_scatter.default, reason=_NO_LOWERING)
+def as_strided_scatter(
+    x: Tensor, source: Tensor, size: Sequence[Any], stride: Sequence[Any], offset: Any = None
+) -> Any:
+    """Return x with the elements of a strided view replaced."""
+    if not x.is_contiguous():
+        return NotImplemented
+    index = _strided_index(x, size, stride, offset).reshape(-1)
+    return x.reshape(-1).scatter(0, index, source.reshape(-1)).reshape(x.shape)
+
+
+@FAMILY.decomposes(
+    aten.empty_strided.default, aten.empty_permuted.default, reason="there are no strides"
+)
+def empty(size: Sequence[Any], _: Any, *, dtype: Any = None, **kwargs: Any) -> Tensor:
+    """Return zeros: uninitialised memory would differ from call to call."""
+    return torch.zeros(list(size), dtype=dtype, device=kwargs.get("device"))
+
+
+@FAMILY.decomposes(aten.new_empty_strided.default, reason="there are no strides")
+def new_empty(x: Tensor, size: Sequence[Any], _: Any, *, dtype: Any = None, **__: Any) -> Tensor:
+    """Return zeros: uninitialised memory would differ from call to call."""
+    return torch.zeros(list(size), dtype=dtype or x.dtype, device=x.device)
+
+
+def _bags(indices: Tensor, offsets: Tensor) -> Tensor:
+    """Return the number of the bag that each index is in."""
+    places = torch.arange(indices.shape[0], device=indices.device)
+    return (places[:, None] >= offsets[None]).to(torch.int64).sum(1) - 1
+
+
+def embedding_bag(
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = -1,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return sums (mode 0), means (1) or maxima (2) of the rows in each bag, and bookkeeping."""
+    if include_last_offset:
+        offsets = offsets[:-1]
+    bags = _bags(indices, offsets)
+    rows = weight.index_select(0, indices)
+    kept = torch.ones_like(indices, dtype=torch.int64)
+    if padding_idx is not None and padding_idx >= 0:
+        kept = (indices != padding_idx).to(torch.int64)
+    member = bags[None] == torch.arange(offsets.shape[0], device=indices.device)[:, None]
+    member = torch.logical_and(member, kept[None] != 0)
+    counts = member.to(torch.int64).sum(1)
+    if mode == 2:
+        lowest = torch.finfo(weight.dtype).min
+        masked = torch.where(member[..., None], rows[None], lowest)
+        bag = torch.where(counts[:, None] > 0, masked.amax(1), torch.zeros_like(masked[:, 0]))
+    else:
+        if per_sample_weights is not None:
+            rows = rows * per_sample_weights[:, None]
+        bag = torch.matmul(member.to(rows.dtype), rows)
+        if mode == 1:
+            bag = bag / counts.clamp(min=1)[:, None].to(bag.dtype)
+    return bag, bags, counts, torch.zeros_like(counts)
+
+
+for _operator in (aten._embedding_bag.default, aten._embedding_bag_forward_only.default):
+    FAMILY.enter(_operator, embedding_bag, reason="wrong numbers")
+
+
+@FAMILY.decomposes(aten.renorm.default, reason="wrong numbers")
+def renorm(x: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
+    """Return x with each slice along `dim` scaled down to a norm of at most `maxnorm`."""
+    others = [axis for axis in range(x.dim()) if axis != dim % x.dim()]
+    norm = torch.linalg.vector_norm(x, p, others, keepdim=True)
+    factor = torch.where(norm > maxnorm, maxnorm / (norm + 1e-7), torch.ones_like(norm))
+    return x * factor
+
+
+def _nearest(x: Tensor, dim: int, size: Any, scale: float | None) -> Tensor:
+    step = 1 / scale if scale else x.shape[dim] / size
+    place = (torch.arange(size, device=x.device).to(torch.float32) + 0.5) * step
+    return x.index_select(dim, place.to(torch.int64).clamp(max=x.shape[dim] - 1))
+
+
+@FAMILY.decomposes(
+    aten._upsample_nearest_exact1d.vec,
+    aten._upsample_nearest_exact2d.vec,
+    aten._upsample_nearest_exact3d.vec,
+    reason="torch's own decomposition gives wrong numbers in float32",
+)
+def nearest_exact(
+    x: Tensor, output_size: Sequence[Any] | None, scale_factors: Sequence[float] | None
+) -> Tensor:
+    """Return x resized by the pixel whose centre is nearest."""
+    scales: Sequence[float | None] = scale_factors or [None] * (x.dim() - 2)
+    for axis, scale in enumerate(scales, 2):
+        size = output_size[axis - 2] if output_size else torch.sym_int(x.shape[axis] * scale)
+        x = _nearest(x, axis, size, scale)
+    return x

@@ -1,0 +1,58 @@
+"""Integers of a procedure as sums of others, so that differences are known while tracing."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Affine:
+    """A sum of unknown integers, each some number of times, and a number.
+
+    Attributes:
+        terms: How often each unknown is in the sum; never 0.
+        offset: The number.
+
+    Example:
+        >>> start = Affine.of("start")
+        >>> stop = start + Affine.of("count") + Affine.number(2)
+        >>> (stop - start).terms, (stop - start).offset
+        ({'count': 1}, 2)
+    """
+
+    terms: Mapping[Any, int] = field(default_factory=dict)
+    offset: int = 0
+
+    @staticmethod
+    def of(unknown: Hashable) -> Affine:
+        """Return the sum that is one unknown integer."""
+        return Affine({unknown: 1})
+
+    @staticmethod
+    def number(value: int) -> Affine:
+        """Return the sum that is a number."""
+        return Affine({}, value)
+
+    def __add__(self, other: Affine) -> Affine:
+        terms = dict(self.terms)
+        for unknown, count in other.terms.items():
+            terms[unknown] = terms.get(unknown, 0) + count
+        kept = {unknown: count for unknown, count in terms.items() if count}
+        return Affine(kept, self.offset + other.offset)
+
+    def __sub__(self, other: Affine) -> Affine:
+        negated = {unknown: -count for unknown, count in other.terms.items()}
+        return self + Affine(negated, -other.offset)
+
+    @property
+    def constant(self) -> int | None:
+        """The number, where the sum has no unknowns."""
+        return None if self.terms else self.offset
+
+    @property
+    def unknown(self) -> Any | None:
+        """The unknown, where the sum is just one."""
+        single = len(self.terms) == 1 and set(self.terms.values()) == {1} and not self.offset
+        return next(iter(self.terms)) if single else None

@@ -1,0 +1,135 @@
+"""Operators of the torch dialect on tensors: each is the operator of torch of the same name."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+import torch
+from iree.compiler.extras import fx_importer
+from iree.compiler.ir import Operation, StringAttr
+from torch._ops import OpOverload
+from torch.fx import Node
+
+from . import effects
+from .raiser import HandlerTable, Raiser
+from .scope import dtype_of
+from .types import tensor_type
+
+aten = torch.ops.aten
+
+_CODES: dict[str, dict[int, Any]] = {
+    "ScalarType": {code: dtype for dtype, code in fx_importer.TORCH_DTYPE_TO_INT.items()},
+    "MemoryFormat": {code: f for f, code in fx_importer.TORCH_MEMORY_FORMAT_TO_INT.items()},
+    "Layout": {code: layout for layout, code in fx_importer.TORCH_LAYOUT_TO_INT.items()},
+}
+"""What the integers stand for that the dialect has for torch's enumerations."""
+
+
+@functools.lru_cache(maxsize=2048)
+def overload_of(name: str) -> OpOverload | None:
+    """Return torch's operator of a name in the torch dialect; None where there is none.
+
+    Example:
+        >>> str(overload_of("torch.aten.add.Tensor")), overload_of("torch.aten.nothing")
+        ('aten.add.Tensor', None)
+    """
+    namespace, _, rest = name.removeprefix("torch.").partition(".")
+    base, _, overload = rest.partition(".")
+    # TorchScript's twin of an operator that takes a list of optional tensors.
+    overload = overload.removesuffix("hacked_twin").removesuffix("_")
+    packet = getattr(getattr(torch.ops, namespace, None), base, None)
+    found = getattr(packet, overload or "default", None)
+    return found if isinstance(found, OpOverload) else None
+
+
+def name_of(op: Operation) -> str:
+    """Return what an operation is called: of a `torch.operator`, the operator."""
+    if op.name == "torch.operator":
+        return StringAttr(op.attributes["name"]).value
+    return str(op.name)
+
+
+def raise_operator(raiser: Raiser, op: Operation) -> None:
+    """Raise any operator that torch has under the same name."""
+    overload = overload_of(name_of(op))
+    assert overload is not None
+    args: list[Any] = []
+    keywords: dict[str, Any] = {}
+    for value, formal in zip(raiser.values(op.operands), overload._schema.arguments, strict=False):
+        actual = _decoded(value, formal)
+        if not formal.kwarg_only:
+            args.append(actual)
+        elif isinstance(actual, Node) or actual != formal.default_value:
+            keywords[formal.name] = actual
+    dtypes = [found.dtype if (found := tensor_type(r.type)) else None for r in op.results]
+    single = dtypes[0] if len(dtypes) == 1 else None
+    result = raiser.emit(overload, *args, dtype=single, keywords=keywords)
+    if len(dtypes) == 1:
+        raiser.bind(op, result)
+    else:
+        parts = enumerate(dtypes)
+        items = [raiser.emit(operator.getitem, result, i, dtype=dtype) for i, dtype in parts]
+        raiser.bind(op, *items)
+
+
+def _decoded(value: Any, formal: torch.Argument) -> Any:
+    if type(value) is not int:
+        return value
+    kind = str(getattr(formal, "real_type", formal.type))
+    kind = kind.removeprefix("Optional[").rstrip("]?")
+    return _CODES[kind][value] if kind in _CODES else value
+
+
+def _size(raiser: Raiser, op: Operation) -> None:
+    tensor, axis = raiser.values(op.operands)
+    type_ = tensor_type(op.operands[0].type)
+    static = type_.shape[axis] if type_ and isinstance(axis, int) else None
+    raiser.bind(op, raiser.emit(aten.sym_size.int, tensor, axis) if static is None else static)
+
+
+def _rank(raiser: Raiser, op: Operation) -> None:
+    type_ = tensor_type(op.operands[0].type)
+    raiser.bind(op, len(type_.shape) if type_ else raiser.emit(aten.dim.default, *op.operands))
+
+
+def _numel(raiser: Raiser, op: Operation) -> None:
+    raiser.bind(op, raiser.emit(aten.sym_numel.default, raiser.value(op.operands[0])))
+
+
+def _number_in(raiser: Raiser, op: Operation) -> None:
+    raiser.bind(op, raiser.as_number(raiser.value(op.operands[0])))
+
+
+def _truth(raiser: Raiser, op: Operation) -> None:
+    """Keep a tensor of one bool: branches and loops take it as it is."""
+    tensor = raiser.value(op.operands[0])
+    if dtype_of(tensor) is not torch.bool:
+        tensor = raiser.emit(aten.ne.Scalar, tensor, 0, dtype=torch.bool)
+    raiser.bind(op, tensor)
+
+
+def _assert_scalar(raiser: Raiser, op: Operation) -> None:
+    condition, message = raiser.values(op.operands)
+    raiser.emit_effect(effects.require, condition, message)
+
+
+HANDLERS: HandlerTable = {
+    "torch.aten.size.int": _size,
+    "torch.aten.sym_size.int": _size,
+    "torch.aten.dim": _rank,
+    "torch.aten.numel": _numel,
+    "torch.aten.sym_numel": _numel,
+    "torch.aten._assert_scalar": _assert_scalar,
+    "torch.aten._assert_tensor_metadata": lambda raiser, op: None,
+    "torch.aten.Bool.Tensor": _truth,
+    **{
+        f"torch.aten.{name}": _number_in
+        for name in (
+            "Int.Tensor", "Float.Tensor", "IntImplicit", "FloatImplicit", "ScalarImplicit",
+            "item", "_local_scalar_dense",
+        )
+    },
+}  # fmt: skip
+"""The operators whose form in the dialect is not that of torch."""
