@@ -1,5 +1,6 @@
 """Export PyTorch programs ahead of time: models and functions to MLIR, and on to artifacts."""
 
+from . import _requirements as _requirements
 from .builder import GlobalAttributes
 from .compile import compile
 from .compiled_module import CompiledModule
@@ -48,6 +49,7 @@ from .procedural.errors import ProcedureTraceError
 from .procedural.jittable import jittable
 from .specs import DimensionInputInfo, InputInfo, NamedDimension, ShapeBounds
 from .tensor_traits import DeviceAffinity, DeviceTensorTrait, ExternalTensorTrait
+from .to_torch import TorchProgram, to_torch
 
 __all__ = [
     "IREE",
@@ -82,6 +84,7 @@ __all__ = [
     "ProcedureTraceError",
     "ShapeBounds",
     "SignatureError",
+    "TorchProgram",
     "UnsupportedOpError",
     "abstractify",
     "compile",
@@ -99,5 +102,6 @@ __all__ = [
     "jittable",
     "print",
     "save_module_parameters",
+    "to_torch",
     "while_loop",
 ]

@@ -159,7 +159,6 @@ def test_errors_of_the_runtime_read_the_same_in_the_bare_environment(
     )
 
 
-@pytest.mark.xfail(strict=True, reason="pelton.aot does not look for torch before it imports it")
 def test_export_without_torch_says_what_to_install(bare: Path) -> None:
     code = """
         try:

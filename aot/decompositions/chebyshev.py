@@ -25,7 +25,7 @@ def chebyshev_coefficients(
         terms: How many coefficients.
 
     Example:
-        >>> [round(c, 6) for c in chebyshev_coefficients(torch.square, -1.0, 1.0, 3)]
+        >>> [abs(round(c, 6)) for c in chebyshev_coefficients(torch.square, -1.0, 1.0, 3)]
         [0.5, 0.0, 0.5]
     """
     angles = (np.arange(terms) + 0.5) * np.pi / terms

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .family import Family
+from .sampling import whole
 
 aten = torch.ops.aten
 
@@ -132,6 +133,6 @@ def nearest_exact(
     """Return x resized by the pixel whose centre is nearest."""
     scales: Sequence[float | None] = scale_factors or [None] * (x.dim() - 2)
     for axis, scale in enumerate(scales, 2):
-        size = output_size[axis - 2] if output_size else torch.sym_int(x.shape[axis] * scale)
+        size = output_size[axis - 2] if output_size else whole(x.shape[axis] * (scale or 1))
         x = _nearest(x, axis, size, scale)
     return x

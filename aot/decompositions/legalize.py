@@ -83,4 +83,6 @@ def _copy(program: ExportedProgram) -> ExportedProgram:
     """Return the program with a graph of its own."""
     module = program.graph_module
     graph = copy.deepcopy(program.graph)
+    for original, copied in zip(program.graph.nodes, graph.nodes, strict=True):
+        copied.name = original.name  # the signature names nodes, and a copy may rename them
     return program._update(GraphModule(module, graph), program.graph_signature)

@@ -17,6 +17,12 @@ FAMILY = Family("sampling")
 _NO_LOWERING = "no lowering"
 
 
+def whole(size: Any) -> Any:
+    """Return a size, computed in floating point, cut to an integer."""
+    cut: Any = torch.sym_int
+    return cut(size)
+
+
 def _linear(x: Tensor, dim: int, size: Any, align_corners: bool, scale: float | None) -> Tensor:
     """Return x resized in one dimension; `scale` is the factor that the user gave, if any."""
     old = x.shape[dim]
@@ -59,7 +65,7 @@ def upsample_by_factor(
         return _resize(x, output_size, align_corners, [None] * len(output_size))
     assert scale_factors is not None
     pairs = zip(x.shape[2:], scale_factors, strict=True)
-    sizes = [torch.sym_int(size * factor) for size, factor in pairs]
+    sizes = [whole(size * factor) for size, factor in pairs]
     return _resize(x, sizes, align_corners, scale_factors)
 
 

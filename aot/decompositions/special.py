@@ -92,7 +92,7 @@ def digamma(x: Tensor) -> Tensor:
     return torch.where(x == 0, torch.copysign(torch.full_like(x, math.inf), -x), result)
 
 
-def _hurwitz(s: Any, q: Tensor) -> Tensor:
+def _hurwitz(s: Any, q: Tensor) -> Any:
     """Return the sum of (q + n) ** -s over n >= 0 by the Euler-Maclaurin formula."""
     total = torch.zeros_like(q)
     for n in range(_SHIFT + 2):
@@ -109,7 +109,7 @@ def _hurwitz(s: Any, q: Tensor) -> Tensor:
 
 
 @FAMILY.decomposes(aten.special_zeta.default, reason=_NO_LOWERING)
-def zeta(s: Tensor, q: Tensor) -> Tensor:
+def zeta(s: Tensor, q: Tensor) -> Any:
     """Return the Hurwitz zeta function."""
     dtype = torch.result_type(floating(s), floating(q))
     s, q = in_single(s.to(dtype)), in_single(q.to(dtype))

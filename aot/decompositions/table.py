@@ -81,7 +81,7 @@ def current_aot_decompositions() -> DecompositionTable:
 
     Example:
         >>> import torch
-        >>> torch.ops.aten.scaled_dot_product_attention.default in current_aot_decompositions()
+        >>> torch.ops.aten.relu.default in current_aot_decompositions()
         False
     """
     table = _current.get()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -46,6 +46,11 @@ class Scope:
             node = self.graph.placeholder(name)
         self._last_placeholder = node
         return typed(node, dtype)
+
+    def order(self, placeholders: Sequence[Node]) -> None:
+        """Put the inputs in an order."""
+        for node in reversed(placeholders):
+            next(iter(self.graph.nodes)).prepend(node)
 
     def use(self, node: Node) -> Node:
         """Return what stands for a value in this graph."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -13,10 +14,6 @@ from torch.fx import Node
 from .raiser import HandlerTable, Raiser
 
 _symbolic: Any = torch  # whose functions of symbolic numbers have no types
-
-
-def _ceil(x: Any) -> Any:
-    return -((-x) // 1) if isinstance(x, float) else -_symbolic.sym_int(-x)
 
 
 def _to_int(x: Any) -> Any:
@@ -66,8 +63,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "aten.__and__.bool": operator.and_,
     "aten.__or__.bool": operator.or_,
     "aten.__not__": _symbolic.sym_not,
-    "aten.ceil.float": _ceil,
-    "aten.ceil.Scalar": _ceil,
+    "aten.ceil.float": math.ceil,
+    "aten.ceil.Scalar": math.ceil,
     "aten.sqrt.int": _square_root,
     "prim.max.int": _symbolic.sym_max,
     "prim.min.int": _symbolic.sym_min,

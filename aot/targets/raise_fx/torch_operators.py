@@ -91,7 +91,8 @@ def _size(raiser: Raiser, op: Operation) -> None:
 
 def _rank(raiser: Raiser, op: Operation) -> None:
     type_ = tensor_type(op.operands[0].type)
-    raiser.bind(op, len(type_.shape) if type_ else raiser.emit(aten.dim.default, *op.operands))
+    assert type_ is not None, "a tensor without a rank"
+    raiser.bind(op, len(type_.shape))
 
 
 def _numel(raiser: Raiser, op: Operation) -> None:
