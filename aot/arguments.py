@@ -83,11 +83,13 @@ class Arguments:
         parameters: The function's parameters with the structure of their arguments.
         leaves: All leaves: values of constants, and for inputs what was given.
         inputs: Those leaves that are inputs at run time, in order.
+        ties: Leaves that are the same tensor as an earlier one, by index.
     """
 
     parameters: tuple[Parameter, ...]
     leaves: list[Any]
     inputs: list[InputLeaf]
+    ties: dict[int, int] = field(default_factory=dict)
 
     def constants(self) -> dict[int, ConstantSpec]:
         """Return the leaves that are fixed, by index."""
@@ -103,6 +105,8 @@ class Arguments:
         leaves = list(self.leaves)
         for leaf, value in zip(self.inputs, values, strict=True):
             leaves[leaf.index] = value
+        for index, first in self.ties.items():
+            leaves[index] = leaves[first]
         return {p.name: trees.unflatten(p.tree, leaves) for p in self.parameters}
 
     def call_form(self, by_name: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:

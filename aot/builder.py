@@ -19,6 +19,7 @@ from iree.compiler.ir import (
     Location,
     MLIRError,
     Operation,
+    RankedTensorType,
     StringAttr,
     SymbolTable,
     Type,
@@ -32,6 +33,7 @@ from .dataless import is_same_tensor
 from .errors import ExportError
 from .tensor_data import dtype_row, elements_attribute, global_type, shape_of
 from .tensor_traits import DeviceAffinity, DeviceTensorTrait, ExternalTensorTrait
+from .zeros import zero_attribute, zero_initializer
 
 DTYPE_ATTRIBUTE = "pelton.dtype"
 """Attribute of a global whose element type MLIR cannot tell (unsigned integers and bool)."""
@@ -288,6 +290,10 @@ class ModuleBuilder:
             initial = _named_parameter(scope, name, global_type, self.context)
         elif initial is None:
             initial = zero_attribute(global_type, self.context)
+            made = self._create_global(symbol_name, global_type, attrs, initial, dtype, {})
+            if attrs.mutable and isinstance(global_type, RankedTensorType):
+                self.last_global_op = zero_initializer(made[0], global_type, self._next_place())
+            return made
         return self._create_global(symbol_name, global_type, attrs, initial, dtype, {})
 
     def _add_external(self, added: ExternalParameter) -> None:
@@ -309,12 +315,7 @@ class ModuleBuilder:
         dtype: DType | None,
         extra: dict[str, Attribute],
     ) -> tuple[str, Operation]:
-        ip = (
-            InsertionPoint.at_block_begin(self.body)
-            if self.last_global_op is None
-            else InsertionPoint.after(self.last_global_op)
-        )
-        with ip, Location.unknown(self.context):
+        with Location.unknown(self.context):
             actual = self.unique_auto_symbol(symbol_name)
             attributes = {
                 "sym_name": StringAttr.get(actual),
@@ -329,10 +330,16 @@ class ModuleBuilder:
                 attributes["noinline"] = UnitAttr.get()
             if dtype is not None and dtype.name in ("bool", "uint8", "uint16", "uint32", "uint64"):
                 attributes[DTYPE_ATTRIBUTE] = StringAttr.get(dtype.name)
-            op = Operation.create("util.global", attributes=attributes)
-            self.symbol_table.insert(op)
+            op = Operation.create("util.global", attributes=attributes, ip=self._next_place())
+        self.symbol_table.insert(op)
         self.last_global_op = op
         return actual, op
+
+    def _next_place(self) -> InsertionPoint:
+        """Return where the next global goes: behind the last one, before all functions."""
+        if self.last_global_op is None:
+            return InsertionPoint.at_block_begin(self.body)
+        return InsertionPoint.after(self.last_global_op)
 
     def tensor_global(
         self,
@@ -377,34 +384,6 @@ def affinity_attribute(affinity: DeviceAffinity, context: Context) -> Attribute:
     """Return the attribute that binds a value to a device of the program."""
     queues = "" if affinity.queues is None else f", [{', '.join(map(str, affinity.queues))}]"
     return Attribute.parse(f"#hal.device.promise<@__device_{affinity.ordinal}{queues}>", context)
-
-
-def zero_attribute(type_: Type, context: Context) -> Attribute:
-    """Return the attribute of the value zero of a scalar or static tensor type.
-
-    Raises:
-        ExportError: The type is a tensor of dynamic shape.
-    """
-    text = str(type_)
-    if text.startswith("tensor<"):
-        if "?" in text:
-            raise ExportError(
-                "Cannot create initialization value for dynamic shaped tensor "
-                f"{text}; give it a static shape or uninitialized=True"
-            )
-        element = (
-            text[len("tensor<") : -1].rpartition("x")[2] if "complex" not in text else "complex"
-        )
-        return Attribute.parse(f"dense<{_zero(element)}> : {text}", context)
-    return Attribute.parse(f"{_zero(text)} : {text}", context)
-
-
-def _zero(element: str) -> str:
-    if element == "complex":
-        return "(0.0,0.0)"
-    if element == "i1":
-        return "false"
-    return "0" if element.startswith(("i", "ui", "si")) else "0.0"
 
 
 def _named_parameter(scope: str, name: str, type_: Type, context: Context) -> Attribute:

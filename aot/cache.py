@@ -16,15 +16,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import tempfile
 import time
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import filelock
 
@@ -39,7 +39,7 @@ FORMAT = 1
 _ARTIFACT = ".artifact"
 _FACTS = ".json"
 _LOCK = ".lock"
-_CHUNK_BYTES = 16 << 20
+_CHUNK_BYTES = 4 << 20
 _STALE_SECONDS = 24 * 3600
 """Age from which what a process that died has left is removed."""
 
@@ -79,7 +79,7 @@ class CacheEntry:
     size_bytes: int
     modified_ns: int
     checksums: tuple[int, ...] = field(repr=False)
-    last_used: float
+    last_used: float = field(default_factory=time.time)
 
     def is_sound(self) -> bool:
         """Tell whether the artifact is what was stored.
@@ -172,7 +172,7 @@ class CompileCache:
         try:
             yield Path(name)
         finally:
-            os.unlink(name)
+            Path(name).unlink(missing_ok=True)
 
     def entries(self) -> list[CacheEntry]:
         """Return the entries, the last used first."""
@@ -223,9 +223,12 @@ class CompileCache:
             return None
 
     def _deliver(self, entry: CacheEntry, path: Path, may_link: bool) -> None:
-        if not (may_link and _link(entry.path, path)):
-            _copy(entry.path, path, entry.size_bytes)
-        os.utime(self._file(entry.key, _FACTS))
+        if may_link and _link(entry.path, path):
+            os.utime(path)  # an output that is as old as its first compile would mislead `make`
+            self._write_facts(replace(entry, modified_ns=path.stat().st_mtime_ns))
+        else:
+            _copy(entry.path, path)
+            os.utime(self._file(entry.key, _FACTS))
 
     def _store(self, key: str, artifact: Path, made: Made) -> None:
         size = artifact.stat().st_size
@@ -236,20 +239,23 @@ class CompileCache:
         stored = self._file(key, _ARTIFACT)
         with atomic_path(stored) as temporary:
             if not _link(artifact, temporary):
-                _copy(artifact, temporary, size)
+                _copy(artifact, temporary)
         with open(stored, "rb") as file:
             checksums = _checksums(file.fileno(), size)
             modified_ns = os.fstat(file.fileno()).st_mtime_ns
+        self._write_facts(CacheEntry(key, stored, made, size, modified_ns, checksums))
+        self._evict()
+
+    def _write_facts(self, entry: CacheEntry) -> None:
         facts = {
             "format": FORMAT,
-            "made": asdict(made),
-            "size_bytes": size,
-            "modified_ns": modified_ns,
-            "checksums": checksums,
+            "made": asdict(entry.made),
+            "size_bytes": entry.size_bytes,
+            "modified_ns": entry.modified_ns,
+            "checksums": entry.checksums,
         }
-        with atomic_write(self._file(key, _FACTS)) as file:
+        with atomic_write(self._file(entry.key, _FACTS)) as file:
             file.write(json.dumps(facts).encode())
-        self._evict()
 
     def _evict(self) -> None:
         """Remove what is over the limit, and what belongs to no entry any more."""
@@ -291,27 +297,16 @@ def _link(source: Path, target: Path) -> bool:
     return True
 
 
-def _copy(source: Path, target: Path, size_bytes: int) -> None:
+def _copy(source: Path, target: Path) -> None:
     target.unlink(missing_ok=True)  # it may be a second name of an entry
-    with open(source, "rb") as reader, open(target, "wb") as writer:
-        _each_chunk(reader.fileno(), size_bytes, lambda data, at: _write(writer.fileno(), data, at))
-
-
-def _write(file: int, data: bytes, start: int) -> None:
-    written = 0
-    while written < len(data):
-        written += os.pwrite(file, memoryview(data)[written:], start + written)
+    shutil.copyfile(source, target)
 
 
 def _checksums(file: int, size_bytes: int) -> tuple[int, ...]:
-    return tuple(_each_chunk(file, size_bytes, lambda data, _: zlib.crc32(data)))
+    """Return the CRC-32 of each chunk of an open file, computed in threads."""
 
-
-def _each_chunk(file: int, size_bytes: int, use: Callable[[bytes, int], Any]) -> list[Any]:
-    """Call `use` with each chunk of an open file and its start, in threads; return the results."""
-
-    def read(start: int) -> Any:
-        return use(os.pread(file, min(_CHUNK_BYTES, size_bytes - start), start), start)
+    def checksum(start: int) -> int:
+        return zlib.crc32(os.pread(file, min(_CHUNK_BYTES, size_bytes - start), start))
 
     with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(read, range(0, size_bytes, _CHUNK_BYTES)))
+        return tuple(pool.map(checksum, range(0, size_bytes, _CHUNK_BYTES)))

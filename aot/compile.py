@@ -10,6 +10,7 @@ import torch
 
 from pelton.runtime.executable import Executable, load
 from pelton.runtime.files import StrPath
+from pelton.runtime.progress import stage
 
 from .artifacts import Storage, recipe
 from .builder import ExternalParameter, ModuleBuilder
@@ -20,7 +21,6 @@ from .export import assemble, trace_callable
 from .mlir_module import new_module
 from .output import ExportOutput
 from .profiles import Profiles
-from pelton.runtime.progress import stage
 
 
 def compile(

@@ -13,6 +13,7 @@ from iree.compiler.ir import Operation, StringAttr
 from torch.export import ExportedProgram
 
 from pelton.runtime.files import StrPath
+from pelton.runtime.progress import stage
 from pelton.runtime.signature import SIGNATURE_KEY, Signature
 
 from .builder import ExternalParameter, ModuleBuilder, ModuleBuilderOptions
@@ -27,7 +28,6 @@ from .output import ExportOutput
 from .prepare import prepare
 from .profiles import Profiles, with_profiles
 from .program_tensors import ExternalParameters, ProgramTensors
-from pelton.runtime.progress import stage
 from .signatures import signature_of_capture, signature_of_program
 from .state import add_state_accessors, state_name
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,7 +13,9 @@ from iree.compiler.api import Output, Session
 from iree.compiler.ir import MLIRError, Operation
 from iree.compiler.passmanager import PassManager
 
+from pelton.runtime.archive import ParameterSource
 from pelton.runtime.files import StrPath, atomic_path
+from pelton.runtime.progress import stage
 from pelton.runtime.signature import Signature
 from pelton.runtime.vmfb import ParameterTable
 
@@ -23,8 +26,9 @@ from .errors import ExportError, ParameterError, warn_user
 from .fingerprint import Resources
 from .mlir_module import parameters_of, signatures_of, write_module
 from .params import ParameterArchiveBuilder
-from pelton.runtime.progress import stage
 from .targets import Artifact
+from .targets.onnx import OnnxProgram, to_onnx
+from .to_torch import open_module
 
 
 class ImportPhase(enum.Enum):
@@ -168,6 +172,39 @@ class ExportOutput:
                 archive.add_tensor(parameter.name, parameter.tensor)
         with stage(f"writing {file_path}"):
             return archive.save(file_path)
+
+    def to_onnx(
+        self,
+        file_path: StrPath,
+        function: str | None = None,
+        *,
+        parameters: ParameterSource | Mapping[str, ParameterSource] | None = None,
+        external_data: bool | None = None,
+    ) -> OnnxProgram:
+        """Write an entry point as an ONNX model; state becomes inputs and outputs of it.
+
+        Args:
+            file_path: The `.onnx` file.
+            function: The entry point; None: the only one.
+            parameters: The external parameters, as for `runtime.load`; None: the tensors that the
+                module was exported with.
+            external_data: Put the weights into a file of their own, of its name with `.data`
+                appended; None: only where they would not fit into the model.
+
+        Returns:
+            The model, with what its inputs and outputs stand for.
+
+        Raises:
+            MissingDependencyError: `onnx` or `onnxscript` is not installed.
+            UnsupportedOpError: Operators that have no form in ONNX; all of them.
+            ExportError: It is not clear which entry point is meant, or a size would be fixed.
+            ParameterError: External parameters are missing, or of another type or shape.
+            ArtifactError: The file cannot be written.
+        """
+        program = to_onnx(open_module(self, parameters), function)
+        with stage(f"writing {file_path}"):
+            path = program.save(file_path, external_data=external_data)
+        return dataclasses.replace(program, path=path)
 
     def verify(self) -> None:
         """Check the module with MLIR's verifier.

@@ -149,8 +149,11 @@ def _attributes(module: torch.nn.Module, name: str) -> Iterator[tuple[str, Any]]
     """Yield the plain Python attributes of a module and of those within it."""
     for path, submodule in module.named_modules():
         prefix = f"{name}.{path}" if path else name
+        own_layer = type(submodule).__module__.startswith("torch.")  # torch's LSTM keeps lists
         for key, value in vars(submodule).items():
-            if key not in _TORCH_ATTRIBUTES or key == "training":
+            if key == "training" or not (
+                key in _TORCH_ATTRIBUTES or (own_layer and key.startswith("_"))
+            ):
                 yield f"{prefix}.{key}", value
 
 

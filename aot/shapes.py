@@ -10,9 +10,10 @@ from typing import Any
 
 import sympy
 import torch
+from torch.export import Dim as TorchDim
+
 from pelton.runtime import sizes
 from pelton.runtime.trees import Tree
-from torch.export import Dim as TorchDim
 
 from .errors import DynamicShapeError
 from .specs import InputInfo, NamedDimension

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import ConstantArgument
+
 from pelton.runtime import trees
 from pelton.runtime.signature import (
     ConstantSpec,
@@ -18,8 +21,6 @@ from pelton.runtime.signature import (
     TensorSpec,
 )
 from pelton.runtime.sizes import Dim
-from torch.export import ExportedProgram
-from torch.export.graph_signature import ConstantArgument
 
 from .arguments import InputLeaf, shift
 from .capture import Capture

@@ -13,6 +13,7 @@ from iree.compiler.ir import (
     RankedTensorType,
     Type,
 )
+
 from pelton.runtime.dtypes import DType, dtype_of
 
 from .dataless import has_data
@@ -61,7 +62,8 @@ def tensor_bytes(tensor: torch.Tensor) -> memoryview:
             "export it with external_parameters, or give it values"
         )
     flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
-    return memoryview(flat.view(torch.uint8).numpy())
+    data: Any = flat.view(torch.uint8).numpy()
+    return memoryview(data)
 
 
 _UNFOLDABLE = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import torch
+
 from pelton.runtime.errors import ExportError
 
 _EXTERNAL = "_pelton_external_tensor_trait"

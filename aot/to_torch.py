@@ -7,7 +7,7 @@ import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -20,9 +20,11 @@ from pelton.runtime.files import StrPath
 from pelton.runtime.signature import ConstantSpec, Signature
 
 from .mlir_module import read_module
-from .output import ExportOutput
 from .targets.raise_fx import ModuleSource, Port, Raised, open_source, raise_function
 from .targets.raise_fx.bytecode import MAGIC
+
+if TYPE_CHECKING:
+    from .output import ExportOutput
 
 
 def to_torch(
@@ -229,8 +231,10 @@ class TorchProgram(nn.Module):
         return {name: modules[key] for name, key in self._modules_of.items()}  # type: ignore[misc]
 
     def __getattr__(self, name: str) -> Any:
-        keys = self.__dict__.get("_modules_of", {})
-        return super().__getattr__(keys.get(name, name))
+        key = self.__dict__.get("_modules_of", {}).get(name)
+        if key is not None and name not in self._modules:
+            return self._modules[key]
+        return super().__getattr__(name)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the only entry point.

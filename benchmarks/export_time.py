@@ -1,7 +1,7 @@
 """How long an export takes: ours beside `torch.export.export` alone, and iree-turbine's.
 
 A GPT of 12 layers and 124 million parameters, weights external, in alternating rounds of one
-process (CPU seconds; the bound is 1.25 × non-strict torch.export). iree-turbine 3.9.0 is measured
+process (CPU seconds; the bound is 1.25 times non-strict torch.export). iree-turbine 3.9.0 is measured
 in a virtual environment of its own when its Python is given:
 
     python benchmarks/export_time.py --turbine /path/to/venv/bin/python
@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent))
-from models import GPT, parameter_count  # noqa: E402
+from models import GPT, parameter_count
 
 ROUNDS = 5
 

@@ -79,7 +79,8 @@ def _cache(args: argparse.Namespace) -> CompileCache:
 
 
 def _total(entries: list[CacheEntry]) -> str:
-    return f"{len(entries)} artifacts, {decimal(sum(entry.size_bytes for entry in entries))}"
+    noun = "artifact" if len(entries) == 1 else "artifacts"
+    return f"{len(entries)} {noun}, {decimal(sum(entry.size_bytes for entry in entries))}"
 
 
 def _as_json(entry: CacheEntry) -> dict[str, object]:

@@ -60,7 +60,10 @@ class Block(nn.Module):
         count, width = x.shape
         heads = self.qkv(self.norm_1(x)).view(count, 3, self.heads, width // self.heads)
         query, key, value = heads.permute(1, 2, 0, 3).unbind(0)
-        scores = torch.cat((query @ keys.transpose(1, 2), query @ key.transpose(1, 2)), dim=-1) * query.shape[-1] ** -0.5
+        scores = (
+            torch.cat((query @ keys.transpose(1, 2), query @ key.transpose(1, 2)), dim=-1)
+            * query.shape[-1] ** -0.5
+        )
         weights = torch.softmax(scores + mask, dim=-1)
         old, new = weights[..., : keys.shape[1]], weights[..., keys.shape[1] :]
         mixed = (old @ values + new @ value).transpose(0, 1).reshape(count, width)
@@ -229,9 +232,7 @@ def main(arguments: list[str] | None = None) -> int:
         path = Path(folder, "decoder.vmfb")
         aot.export(decoder_of(gpt)).compile(path)
         made, compiled_s = compiled_generate(path, prompt, options.tokens, options.rounds)
-    expected, eager_s = fastest(
-        lambda: eager_generate(gpt, prompt, options.tokens), options.rounds
-    )
+    expected, eager_s = fastest(lambda: eager_generate(gpt, prompt, options.tokens), options.rounds)
     table = Table(title=f"{options.tokens} tokens, greedy, with a KV cache")
     for column in ("", "ms", "tokens/s", "beside eager"):
         table.add_column(column, justify="right" if column else "left")

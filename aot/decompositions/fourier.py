@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -40,8 +41,8 @@ def _factor(length: int) -> int:
 def _transform(real: Tensor, imaginary: Tensor, sign: float) -> tuple[Tensor, Tensor]:
     """Return the unnormalised transform over the last dimension; `sign` is that of the exponent."""
     length = real.shape[-1]
-    first = _factor(length)
-    if length <= _LONGEST_PRODUCT or first == 1:
+    first = _factor(length) if isinstance(length, int) and length > _LONGEST_PRODUCT else 1
+    if first == 1:
         cos, sin = _turns(length, length, length, real)
         return _rotate(real, imaginary, cos, sign * sin, torch.matmul)
     second = length // first
@@ -65,9 +66,10 @@ def _rotate(
     )
 
 
-def _scale(normalization: int, length: int) -> float:
-    scales: dict[int, float] = {_BY_ROOT: 1 / math.sqrt(length), _BY_LENGTH: 1 / length}
-    return scales.get(normalization, 1.0)
+def _scale(normalization: int, length: Any) -> Any:
+    if normalization == _BY_ROOT:
+        return 1 / math.sqrt(length)
+    return 1 / length if normalization == _BY_LENGTH else 1.0
 
 
 def _over(parts: tuple[Tensor, Tensor], dim: int, sign: float) -> tuple[Tensor, Tensor]:
@@ -100,7 +102,7 @@ def real_to_complex(x: Tensor, dim: Sequence[int], normalization: int, onesided:
 
 
 @FAMILY.decomposes(aten._fft_c2r.default, reason=_NO_LOWERING)
-def complex_to_real(x: Tensor, dim: Sequence[int], normalization: int, length: int) -> Tensor:
+def complex_to_real(x: Tensor, dim: Sequence[int], normalization: int, length: Any) -> Any:
     """Return the inverse of the one-sided transform; `length` is that of the last dimension."""
     parts = (torch.real(x), torch.imag(x))
     for each in dim[:-1]:

@@ -102,7 +102,12 @@ def embedding_bag(
     return bag, bags, counts, torch.zeros_like(counts)
 
 
-for _operator in (aten._embedding_bag.default, aten._embedding_bag_forward_only.default):
+for _operator in (
+    aten.embedding_bag.default,
+    aten.embedding_bag.padding_idx,
+    aten._embedding_bag.default,
+    aten._embedding_bag_forward_only.default,
+):
     FAMILY.enter(_operator, embedding_bag, reason="wrong numbers")
 
 
@@ -136,3 +141,17 @@ def nearest_exact(
         size = output_size[axis - 2] if output_size else whole(x.shape[axis] * (scale or 1))
         x = _nearest(x, axis, size, scale)
     return x
+
+
+@FAMILY.decomposes(aten.diagonal_scatter.default, reason="no lowering on some offsets")
+def diagonal_scatter(
+    x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
+    """Return x with one of its diagonals replaced."""
+    last = x.movedim((dim1, dim2), (-2, -1))
+    rows = torch.arange(last.shape[-2], device=x.device)
+    columns = torch.arange(last.shape[-1], device=x.device)
+    place = (rows - max(0, -offset)).clamp(0, max(0, source.shape[-1] - 1))
+    spread = source.index_select(-1, place)[..., None]
+    result = torch.where(columns[None] - rows[:, None] == offset, spread, last)
+    return result.movedim((-2, -1), (dim1, dim2))

@@ -213,3 +213,11 @@ def pdist(x: Tensor, p: float = 2) -> Any:
 def dist(x: Tensor, y: Tensor, p: Any = 2) -> Any:
     """Return the norm of the difference."""
     return torch.linalg.vector_norm(x - y, p)
+
+
+@FAMILY.decomposes(aten.max.dim, aten.min.dim, reason="tensors of rank 0 are refused")
+def extreme_of_scalar(x: Tensor, dim: int, keepdim: bool = False) -> Any:
+    """Return a tensor of rank 0 itself, and that it is at place 0."""
+    if x.dim():
+        return NotImplemented
+    return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)

@@ -84,3 +84,27 @@ def upsample_to_size(
         names = ["scales"]
     given = [*scales, *(named.get(name) for name in names[len(scales) :])]
     return _resize(x, output_size, align_corners, given)
+
+
+def _nearest(x: Tensor, dim: int, size: Any, scale: float | None) -> Tensor:
+    step = 1 / scale if scale else x.shape[dim] / size
+    place = torch.arange(size, device=x.device).to(torch.float32) * step
+    return x.index_select(dim, place.to(torch.int64).clamp(max=x.shape[dim] - 1))
+
+
+@FAMILY.decomposes(
+    aten.upsample_nearest1d.vec,
+    aten.upsample_nearest2d.vec,
+    aten.upsample_nearest3d.vec,
+    reason="factors that are not whole compute in float64, which does not compile",
+)
+def nearest_by_factor(
+    x: Tensor, output_size: Sequence[Any] | None, scale_factors: Sequence[float] | None
+) -> Any:
+    """Return x resized by the nearest pixel, for factors that are not whole."""
+    if not scale_factors or all(float(factor).is_integer() for factor in scale_factors):
+        return NotImplemented
+    for axis, factor in enumerate(scale_factors, 2):
+        size = output_size[axis - 2] if output_size else whole(x.shape[axis] * factor)
+        x = _nearest(x, axis, size, factor)
+    return x

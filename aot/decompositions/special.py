@@ -123,13 +123,14 @@ def zeta(s: Tensor, q: Tensor) -> Any:
 
 
 @FAMILY.decomposes(aten.polygamma.default, reason=_NO_LOWERING)
-def polygamma(order: int, x: Tensor) -> Tensor:
+def polygamma(order: int, x: Tensor) -> Any:
     """Return a derivative of the digamma function."""
     x = floating(x)
     if order == 0:
         return torch.digamma(x)
     wide = in_single(x)
-    size = math.factorial(order) * torch.special.zeta(torch.full_like(wide, order + 1.0), wide)
+    size: Any = torch.special.zeta(torch.full_like(wide, order + 1.0), wide)
+    size = math.factorial(order) * size
     return (size if order % 2 else -size).to(x.dtype)
 
 

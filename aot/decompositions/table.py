@@ -11,12 +11,15 @@ from torch._decomp import get_decompositions, remove_decompositions
 from torch._ops import OperatorBase, OpOverloadPacket
 
 from . import (
+    activations,
     attention,
     booleans,
     complexes,
     convolutions,
+    dense,
     doubles,
     elementary,
+    elimination,
     experts,
     fourier,
     indexing,
@@ -25,7 +28,9 @@ from . import (
     narrow_floats,
     narrow_integers,
     ordering,
+    orthogonal,
     padding,
+    pooling,
     sampling,
     special,
 )
@@ -33,7 +38,9 @@ from .dialect import torch_decompositions
 from .family import DecompositionTable, Entry, chain
 
 FAMILIES = (
+    activations.FAMILY,
     attention.FAMILY,
+    pooling.FAMILY,
     convolutions.FAMILY,
     experts.FAMILY,
     fourier.FAMILY,
@@ -46,9 +53,12 @@ FAMILIES = (
     booleans.FAMILY,
     integers.FAMILY,
     doubles.FAMILY,
+    dense.FAMILY,
     elementary.FAMILY,
+    elimination.FAMILY,
     indexing.FAMILY,
     ordering.FAMILY,
+    orthogonal.FAMILY,
     special.FAMILY,
 )
 """Our own decompositions; where two share an operator, the earlier is asked first."""

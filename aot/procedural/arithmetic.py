@@ -146,7 +146,13 @@ def _convert_float(value: Value, source: str, kind: str) -> Value:
         return _in_tensor(arith.truncf, value, kind)
     if source == "f64":
         return convert(_in_tensor(arith.fptosi, value, "i64"), kind)
-    return convert(arith.fptosi(Type.parse("i64"), value), kind)
+    return convert(arith.fptosi(Type.parse("i64"), _truncate(value)), kind)
+
+
+def _truncate(value: Value) -> Value:
+    """Emit an f32 rounded towards zero: IREE's VM converts to the nearest integer."""
+    negative = _compare("lt", value, constant(0, "f32"))
+    return arith.select(negative, math.ceil(value), math.floor(value))
 
 
 def _in_tensor(operation: Callable[[Type, Value], Value], value: Value, kind: str) -> Value:

@@ -23,12 +23,13 @@ from pelton.runtime import trees
 from . import arithmetic, emission
 from .arithmetic import number_like
 from .current import current_ir_trace, ir_trace_or_none
+from .function_builder import Scope
 from .intrinsics import Intrinsic
 from .live_globals import plain_tree
 from .scalars import IrImmediateScalar, IrScalar
 from .sizes import DYNAMIC, is_dynamic
-from .tensors import IrImmediateTensor, IrTensor
-from .trace import IrTrace, Scope
+from .tensors import ANYWHERE, IrImmediateTensor, IrTensor
+from .trace import IrTrace
 
 
 def cond(pred: Any, then: Callable[..., Any], else_: Callable[..., Any], *operands: Any) -> Any:
@@ -70,9 +71,7 @@ def cond(pred: Any, then: Callable[..., Any], else_: Callable[..., Any], *operan
     ]
     for branch in branches:
         branch.finish(types)
-    op = _emit(
-        trace, "scf.if", [kind.type for kind in types], [condition], [yes.block, no.block]
-    )
+    op = _emit(trace, "scf.if", [kind.type for kind in types], [condition], [yes.block, no.block])
     return trees.unflatten(yes.tree, _values(types, op.results))
 
 
@@ -133,8 +132,8 @@ def for_loop(n: Any, body: Callable[[Any, Any], Any], carry: Any = None) -> Any:
         13
     """
     if ir_trace_or_none() is None:
-        for number in range(n):
-            carry = body(number, carry)
+        for turn in range(n):
+            carry = body(turn, carry)
         return carry
     trace = current_ir_trace()
     loop = _Carry(trace, carry)
@@ -160,7 +159,9 @@ class _Kind:
     def wrap(self, value: Value) -> Intrinsic:
         if self.dtype is None:
             return IrImmediateScalar(value)
-        return IrImmediateTensor(value, self.dtype)
+        tensor = IrImmediateTensor(value, self.dtype)
+        tensor.origins = ANYWHERE
+        return tensor
 
     def describe(self) -> str:
         return str(self.type)
@@ -341,8 +342,8 @@ class _Carry:
         tree, leaves = _leaves(trace, result, "the loop body's result")
         if tree != self._tree:
             trace.fail(
-                f"the loop body returns {trees.render(tree)}, but takes {trees.render(self._tree)}; "
-                "it must return the next carry"
+                f"the loop body returns {trees.render(tree)}, but takes "
+                f"{trees.render(self._tree)}; it must return the next carry"
             )
         with trace.emitting():
             Operation.create("scf.yield", operands=self._convert(leaves))

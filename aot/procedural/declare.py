@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -288,12 +288,18 @@ class _ModuleTensors(GlobalsDef, TreeAbstractifiable):
     _own_state = False
 
     def __init__(
-        self, nn_module: torch.nn.Module, tensors: dict[str, torch.Tensor], attrs: GlobalAttributes
+        self,
+        nn_module: torch.nn.Module,
+        tensors: Iterable[tuple[str, torch.Tensor]],
+        attrs: GlobalAttributes,
     ) -> None:
         super().__init__(attrs)
-        self._tensors = tensors
-        traits = external_tensors(nn_module)
-        self._traits = {id(tensors[key]): trait for key, trait in traits.items() if key in tensors}
+        self._tensors = dict(tensors)
+        self._traits = {
+            id(self._tensors[key]): trait
+            for key, trait in external_tensors(nn_module).items()
+            if key in self._tensors
+        }
 
     def items(self) -> Iterator[tuple[str, Any]]:
         """Yield the name and the tensor of each global."""
@@ -361,7 +367,7 @@ class export_parameters(_ModuleTensors):
         attrs: GlobalAttributes | None = None,
     ) -> None:
         options = (mutable, external, external_scope, name_mapper, noinline, uninitialized)
-        tensors = dict(nn_module.named_parameters(remove_duplicate=False))
+        tensors = nn_module.named_parameters(remove_duplicate=False)
         super().__init__(nn_module, tensors, _attributes(attrs, options))
 
 
@@ -399,7 +405,7 @@ class export_buffers(_ModuleTensors):
         attrs: GlobalAttributes | None = None,
     ) -> None:
         options = (mutable, external, external_scope, name_mapper, noinline, uninitialized)
-        tensors = dict(nn_module.named_buffers(remove_duplicate=False))
+        tensors = nn_module.named_buffers(remove_duplicate=False)
         super().__init__(nn_module, tensors, _attributes(attrs, options))
 
 

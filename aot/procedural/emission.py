@@ -26,7 +26,7 @@ from .arithmetic import constant, index_constant
 from .indexing import Span, same_size
 from .scalars import IrScalar
 from .sizes import DYNAMIC
-from .tensors import IrImmediateTensor, IrTensor
+from .tensors import FRESH, IrImmediateTensor, IrTensor
 
 if TYPE_CHECKING:
     from .tensors import Size
@@ -38,7 +38,8 @@ OUT_OF_RANGE = 11
 FENCE = "pelton.fence"
 """The private function of `emit_fence`."""
 
-_FENCE_TEXT = f"""util.func private @{FENCE}() attributes {{inlining_policy = #util.inline.never}} {{
+_FENCE_TEXT = f"""
+util.func private @{FENCE}() attributes {{inlining_policy = #util.inline.never}} {{
   %0 = arith.constant 0 : i32
   %1 = util.optimization_barrier %0 : i32
   util.return
@@ -66,9 +67,16 @@ def dynamic_values(trace: IrTrace, sizes: Sequence[Size]) -> list[Value]:
     return values_of(trace, [size for size in sizes if not isinstance(size, int)])
 
 
-def sized(trace: IrTrace, value: Value, dtype: torch.dtype, shape: Sequence[Size]) -> IrTensor:
+def sized(
+    trace: IrTrace,
+    value: Value,
+    dtype: torch.dtype,
+    shape: Sequence[Size],
+    origins: frozenset[str] = FRESH,
+) -> IrTensor:
     """Return a tensor whose dynamic sizes are known."""
     result = IrImmediateTensor(value, dtype)
+    result.origins = origins
     result.set_dynamic_dim_values(dynamic_values(trace, shape))
     return result
 
@@ -104,7 +112,7 @@ def emit_slice(trace: IrTrace, source: IrTensor, spans: Sequence[Span]) -> IrTen
             op = tensor_dialect.ExtractSliceOp(
                 type_, source.ir_value, *_offsets_and_sizes(trace, starts, shape)
             )
-        return sized(trace, op.result, source.dtype, shape)
+        return sized(trace, op.result, source.dtype, shape, source.origins)
 
 
 def emit_update(
@@ -127,14 +135,17 @@ def emit_update(
                 target.ir_value,
                 *_offsets_and_sizes(trace, starts, update.shape),
             )
-        return sized(trace, op.result, target.dtype, target.shape)
+        return sized(trace, op.result, target.dtype, target.shape, target.origins)
 
 
-def _offsets_and_sizes(trace: IrTrace, starts: Sequence[Size], lengths: Sequence[Size]) -> list[Any]:
+def _offsets_and_sizes(
+    trace: IrTrace, starts: Sequence[Size], lengths: Sequence[Size]
+) -> list[Any]:
     """Return the operands of a slice of the tensor dialect: dynamic values, then static ones."""
     dynamic = [dynamic_values(trace, sizes) for sizes in (starts, lengths)]
     static = [
-        [size if isinstance(size, int) else DYNAMIC for size in sizes] for sizes in (starts, lengths)
+        [size if isinstance(size, int) else DYNAMIC for size in sizes]
+        for sizes in (starts, lengths)
     ]
     return [*dynamic, [], *static, [1] * len(starts)]
 
@@ -145,7 +156,7 @@ def emit_reshape(trace: IrTrace, source: IrTensor, shape: Sequence[Size]) -> IrT
         type_ = tensor_type(trace, shape, source.dtype)
         dims = dynamic_values(trace, shape)
         op = flow.TensorReshapeOp(type_, source.ir_value, source.dynamic_dim_values(), dims)
-        return sized(trace, op.result, source.dtype, shape)
+        return sized(trace, op.result, source.dtype, shape, source.origins)
 
 
 def emit_empty(trace: IrTrace, shape: Sequence[Size], dtype: torch.dtype) -> IrTensor:
@@ -216,6 +227,24 @@ def emit_check(trace: IrTrace, condition: Value, message: str) -> None:
         with InsertionPoint(Block.create_at_start(branch.regions[0], [])):
             util.StatusCheckOkOp(constant(OUT_OF_RANGE, "i32"), message=message)
             Operation.create("scf.yield")
+
+
+def emit_copy(trace: IrTrace, source: IrTensor) -> IrTensor:
+    """Emit a copy of a tensor that IREE does not see through.
+
+    IREE (3.13) elides plain copies between globals, after which an update in place of one changes
+    the other. So this chooses between the tensor and another by a bool that it cannot know.
+    """
+    with trace.emitting():
+        dims = source.dynamic_dim_values()
+        true = constant(True, "i1")
+        hidden = Operation.create(
+            "util.optimization_barrier", results=[true.type], operands=[true]
+        ).result
+        choice = flow.TensorSplatOp(tensor_type(trace, source.shape, torch.bool), hidden, dims)
+        other = flow.TensorEmptyOp(source.ir_type, dims)
+        copied = arith.select(choice.result, source.ir_value, other.result)
+        return sized(trace, copied, source.dtype, source.shape)
 
 
 def emit_fence(trace: IrTrace) -> None:

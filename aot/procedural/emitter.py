@@ -6,7 +6,7 @@ import builtins
 import functools
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from iree.compiler.dialects import flow
@@ -19,7 +19,7 @@ from .scalars import IrImmediateScalar, IrScalar
 from .tensors import IrTensor, Size
 from .trace import IrTrace
 
-Number = int | IrScalar | Value
+Number: TypeAlias = int | IrScalar | Value
 """A size, position or element: a Python number, a traced one, or a bare value of the module."""
 
 
@@ -247,9 +247,7 @@ def _inferred(trace: IrTrace, source: IrTensor, shape: list[Size]) -> list[Size]
     return shape
 
 
-def _checked_span(
-    trace: IrTrace, tensor: IrTensor, axis: int, start: Size, length: Size
-) -> Span:
+def _checked_span(trace: IrTrace, tensor: IrTensor, axis: int, start: Size, length: Size) -> Span:
     """Return a range of positions in a dimension, which is checked to lie within it."""
     size = tensor.size(axis)
     end = start + length

@@ -240,8 +240,8 @@ def _from_end(trace: IrTrace, value: Size, size: Size) -> Size:
     """Return a position with what counts from the end counted from the start."""
     if isinstance(value, int):
         return value if value >= 0 else size + value
-    value = trace.index(value)
-    return trace.select(value < 0, value + size, value)
+    position = trace.index(value)
+    return trace.select(position < 0, position + size, position)
 
 
 def _range(trace: IrTrace, tensor: IrTensor, axis: int, entry: slice) -> Span:
@@ -251,16 +251,16 @@ def _range(trace: IrTrace, tensor: IrTensor, axis: int, entry: slice) -> Span:
     if isinstance(size, int) and not any(
         isinstance(bound, IrScalar) for bound in (entry.start, entry.stop)
     ):
-        start, stop, _ = slice(entry.start, entry.stop).indices(size)
-        return Span(start, max(stop - start, 0), whole=(start, stop) == (0, size))
+        low, high, _ = slice(entry.start, entry.stop).indices(size)
+        return Span(low, max(high - low, 0), whole=(low, high) == (0, size))
     length = _known_length(trace, entry.start, entry.stop)
     if length is not None:
-        start = trace.index(entry.start)
-        trace.require(start >= 0, f"slice before the start of dimension {axis} of {tensor}")
+        first = trace.index(entry.start)
+        trace.require(first >= 0, f"slice before the start of dimension {axis} of {tensor}")
         trace.require(
-            start + length <= size, f"slice beyond the end of dimension {axis} of {tensor}"
+            first + length <= size, f"slice beyond the end of dimension {axis} of {tensor}"
         )
-        return Span(start, length)
+        return Span(first, length)
     start = 0 if entry.start is None else _bounded(trace, entry.start, size)
     stop = size if entry.stop is None else _bounded(trace, entry.stop, size)
     return Span(start, _length(start, stop))

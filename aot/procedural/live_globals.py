@@ -1,4 +1,4 @@
-"""Globals as procedures see them: traced values that are loaded where used, and may be stored to."""
+"""Globals as procedures see them: traced values, loaded where they are used, stored to by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from . import emission
 from .affine import Affine
 from .intrinsics import Intrinsic
 from .scalars import IrScalar
-from .tensors import IrTensor
+from .tensors import IrImmediateTensor, IrTensor
 
 if TYPE_CHECKING:
     from .declare import GlobalsDef
@@ -151,6 +151,7 @@ class IrGlobalTensor(IrTensor, MaterializedGlobal):
         self.symbol_name = symbol_name
         self.global_op = global_op
         self.global_type = global_type
+        self.origins = frozenset({symbol_name})
         self._held = TensorGlobal(symbol_name, global_op, global_type, row, mutable=False)
 
     def resolve_ir_values(self, trace: IrTrace) -> Sequence[Value]:
@@ -175,9 +176,16 @@ class IrGlobalTensor(IrTensor, MaterializedGlobal):
         """
         trace = self.trace
         self.check_mutable(trace, self.export_name)
-        if value is not self:
-            where = f"self.{self.export_name}"
-            self.resolve_assignment(trace, [trace.tensor_of_type(value, self, where)])
+        where = f"self.{self.export_name}"
+        given = trace.tensor(value, where)
+        if given is self or (
+            isinstance(given, IrGlobalTensor) and given.symbol_name == self.symbol_name
+        ):
+            return
+        stored: IrTensor = IrImmediateTensor(trace.tensor_of_type(given, self, where), self.dtype)
+        if not given.origins <= self.origins:
+            stored = emission.emit_copy(trace, stored)
+        self.resolve_assignment(trace, [stored.ir_value])
 
 
 class LiveGlobalCollectionProxy:

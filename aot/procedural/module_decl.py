@@ -173,8 +173,8 @@ def _read_procedure(
     location = _location_of(value)
     where = f"{cls.__qualname__}.{name}()"
     signature = inspect.signature(function)
-    own, *parameters = signature.parameters.values() or [None]
-    if own is None:
+    parameters = list(signature.parameters.values())[1:]
+    if not signature.parameters:
         raise ExportError(
             f"{where} takes no self; add it, or make it a @staticmethod", location=location
         )

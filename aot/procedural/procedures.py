@@ -20,9 +20,10 @@ from .abstract import AbstractIntrinsic, AbstractTensor
 from .intrinsics import Intrinsic
 from .live_globals import plain_tree
 from .module_decl import ProcedureDecl
+from .procedure_trace import ProcedureTrace
 from .scalars import IrImmediateScalar, IrScalar
-from .tensors import IrImmediateTensor, IrTensor, Size
-from .trace import IrTrace, ProcedureTrace
+from .tensors import ANYWHERE, IrImmediateTensor, IrTensor, Size
+from .trace import IrTrace
 
 if TYPE_CHECKING:
     from .instance import ModuleInstance
@@ -229,7 +230,9 @@ def _same(left: Any, right: Any) -> bool:
 def _received(leaf: Intrinsic, value: Value) -> Intrinsic:
     """Return what a call of a procedure gives for one leaf of its result."""
     if isinstance(leaf, IrTensor):
-        return IrImmediateTensor(value, leaf.dtype)
+        tensor = IrImmediateTensor(value, leaf.dtype)
+        tensor.origins = ANYWHERE
+        return tensor
     assert isinstance(leaf, IrScalar)
     return IrImmediateScalar(value)
 

@@ -18,7 +18,8 @@ from ..tensor_data import dtype_row
 from . import arithmetic, emission
 from .scalars import IrImmediateScalar
 from .sizes import DYNAMIC
-from .tensors import IrImmediateTensor, IrTensor, Size
+from .sources import possible_sources
+from .tensors import ANYWHERE, FRESH, IrImmediateTensor, IrTensor, Size
 
 if TYPE_CHECKING:
     from .programs import CapturedProgram
@@ -68,9 +69,7 @@ class _Call:
             )
             values = iter(call.results)
             outputs = [
-                out.value
-                if isinstance(out, ConstantArgument)
-                else self._result(next(values), out.meta["val"])
+                out.value if isinstance(out, ConstantArgument) else self._result(next(values), out)
                 for out in program.outputs
             ]
         self.trace.called(self.callee)
@@ -177,13 +176,24 @@ class _Call:
             return _cast("from_builtin_tensor", emission.emit_cast(self.trace, value, shape), val)
         return _cast("from_i64", arithmetic.convert(value.ir_value, "i64"), val)
 
-    def _result(self, value: Value, val: Any) -> Any:
+    def _origins(self, node: torch.fx.Node) -> frozenset[str]:
+        """Return the globals whose contents a result may be: those of the inputs that it may be."""
+        by_node = dict(zip(self.callee.program.inputs, self.arguments.inputs, strict=True))
+        origins = FRESH
+        for source in possible_sources(node):
+            leaf = by_node.get(source)
+            origins |= ANYWHERE if leaf is None else self._value(leaf).origins
+        return origins
+
+    def _result(self, value: Value, node: torch.fx.Node) -> Any:
+        val = node.meta["val"]
         if isinstance(val, torch.Tensor):
             shape = [size_of(expression, _Names()) for expression in val.shape]
             element = self.trace.module_builder.torch_dtype_to_iree_type(val.dtype)
             extents = [size if isinstance(size, int) else DYNAMIC for size in shape]
             type_ = RankedTensorType.get(extents, element)
             tensor = IrImmediateTensor(_convert("to_builtin_tensor", value, type_), val.dtype)
+            tensor.origins = self._origins(node)
             for axis, size in enumerate(shape):
                 known = self.sizes.get(size) if isinstance(size, str) else None
                 if known is not None:

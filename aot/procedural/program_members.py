@@ -45,14 +45,16 @@ class ProgramMember:
         self._name = name
         results = [_constant(leaf) for leaf in self.signature.results]
         arguments = Arguments(self.signature.parameters, [], [])
-        capture = Capture(exported, arguments, self.signature.result_tree, results, "", "")
-        self._make = lambda symbol, public: CapturedProgram(
-            symbol, program, capture, ProgramTensors(program), public=public
-        )
-        self.entry = (
-            None if name.startswith("_") else self._make(builder.reserve_symbol(name), True)
-        )
+        tree = self.signature.result_tree
+        self._program = program
+        self._capture = Capture(exported, arguments, tree, results, "", "")
+        public = not name.startswith("_")
+        self.entry = self._make(builder.reserve_symbol(name), public=True) if public else None
         self._callee: CapturedProgram | None = None
+
+    def _make(self, symbol: str, *, public: bool) -> CapturedProgram:
+        tensors = ProgramTensors(self._program)
+        return CapturedProgram(symbol, self._program, self._capture, tensors, public=public)
 
     def enter(self, table: ProgramTable) -> None:
         """Enter what is to be imported of the program into the module's table."""
@@ -68,7 +70,7 @@ class ProgramMember:
         """
         if self._callee is None:
             # Entry points cannot be called by each other in the torch dialect: a function beside.
-            self._callee = self._make(self._builder.reserve_symbol(self._name), False)
+            self._callee = self._make(self._builder.reserve_symbol(self._name), public=False)
         return emit_program_call(trace, self._callee, self._arguments(trace, args, kwargs))
 
     def _arguments(

@@ -6,6 +6,7 @@ it is known which tensors any of them changes, so that no reader is given a stal
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import operator
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from ..prepare import prepare
 from ..program_tensors import ProgramTensors
 from .arithmetic import is_float
 from .current import new_ir_trace_scope
-from .live_globals import plain_tree
+from .live_globals import IrGlobalTensor, plain_tree
 from .program_calls import emit_program_call
 from .scalars import IrScalar
 from .tensors import IrTensor
@@ -229,7 +230,23 @@ def _take_apart(
     size = _example_size(list(tensors.values()))
     inputs = [_traced_input(tensors.get(index, leaf), size) for index, leaf in enumerate(leaves)]
     args, kwargs = trees.unflatten(tree, inputs)
-    return take_apart(_callable(callee.function), args, kwargs, callee.dynamic_shapes)
+    arguments = take_apart(_callable(callee.function), args, kwargs, callee.dynamic_shapes)
+    return _tie_globals(arguments)
+
+
+def _tie_globals(arguments: Arguments) -> Arguments:
+    """Pass a global that is given several times once, as one tensor: tied weights stay tied."""
+    first: dict[str, int] = {}
+    inputs = []
+    for leaf in arguments.inputs:
+        value = arguments.leaves[leaf.index].value
+        symbol = value.symbol_name if isinstance(value, IrGlobalTensor) else str(id(leaf))
+        known = first.setdefault(symbol, leaf.index)
+        if known == leaf.index:
+            inputs.append(leaf)
+        else:
+            arguments.ties[leaf.index] = known
+    return dataclasses.replace(arguments, inputs=inputs)
 
 
 def _callable(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -266,6 +283,9 @@ def _key_of(arguments: Arguments) -> Iterator[Hashable]:
         yield parameter.name, parameter.kind, json.dumps(parameter.tree)
     inputs = {leaf.index: leaf for leaf in arguments.inputs}
     for index, leaf in enumerate(arguments.leaves):
+        if index in arguments.ties:
+            yield "tied", arguments.ties[index]
+            continue
         if index not in inputs:
             yield _constant_key(leaf)
             continue

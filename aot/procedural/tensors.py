@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from iree.compiler.dialects import tensor as tensor_dialect
@@ -21,7 +21,13 @@ from .sizes import is_dynamic, render_shape
 if TYPE_CHECKING:
     from .trace import IrTrace
 
-Size = int | IrScalar
+FRESH: frozenset[str] = frozenset()
+"""Origins of a tensor that an operation computes."""
+
+ANYWHERE = frozenset({"?"})
+"""Origins of a tensor that may be the contents of any global, such as an argument."""
+
+Size: TypeAlias = int | IrScalar
 """A size of a traced tensor: a number, or a traced one where it is dynamic."""
 
 
@@ -72,12 +78,16 @@ class IrTensor(Intrinsic):
     Args:
         ir_type: Its type in the module, a builtin tensor type.
         dtype: Its element type.
+
+    Attributes:
+        origins: The globals whose contents it may be, wholly or in part, rather than a copy.
     """
 
     def __init__(self, ir_type: Type, dtype: torch.dtype) -> None:
         super().__init__()
         self.ir_type = ir_type
         self.dtype = dtype
+        self.origins = FRESH
         self._sizes: dict[int, Value] = {}
 
     @property
@@ -204,7 +214,8 @@ class IrTensor(Intrinsic):
         if self.dtype not in KIND_OF_DTYPE:
             if not self.dtype.is_floating_point:
                 trace.fail(f"there are no numbers of type {self.dtype}; convert the tensor first")
-            return trace.call_torch(torch.Tensor.to, (self, torch.float32)).item()
+            wide: IrTensor = trace.call_torch(torch.Tensor.to, (self, torch.float32))
+            return wide.item()
         with trace.emitting():
             places = [index_constant(0)] * self.rank
             return IrImmediateScalar(tensor_dialect.extract(self.ir_value, places))
@@ -339,6 +350,7 @@ class IrImmediateTensor(IrTensor):
         new = trace.tensor_of_type(value, self, repr(self))
         if self._scope is trace.scope:
             self._value = new
+            self.origins = getattr(value, "origins", ANYWHERE)
         if self._part_of is not None:
             base, index = self._part_of
             base[index] = IrImmediateTensor(new, self.dtype)

@@ -38,7 +38,7 @@ class ProcedureSelf:
     def __init__(self, instance: ModuleInstance, trace: IrTrace) -> None:
         object.__setattr__(self, "_view", (instance, trace))
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:  # so that super() and isinstance() take the user's class
         instance, _ = object.__getattribute__(self, "_view")
         return instance.decl.cls

@@ -38,6 +38,7 @@ from ..procedural.declare import GlobalsDef
 from ..procedural.devices import attributes_from_argument_device_affinities
 from ..procedural.emitter import IREEEmitter
 from ..procedural.errors import ProcedureTraceError
+from ..procedural.function_builder import FunctionBuilder
 from ..procedural.intrinsics import CallableIntrinsic, EmptyType, Intrinsic
 from ..procedural.live_globals import (
     IrGlobalScalar,
@@ -45,9 +46,10 @@ from ..procedural.live_globals import (
     LiveGlobalCollectionProxy,
     MaterializedGlobal,
 )
+from ..procedural.procedure_trace import ProcedureTrace, convert_py_value_to_ir
 from ..procedural.scalars import IrImmediateScalar, IrScalar
 from ..procedural.tensors import IrImmediateTensor, IrTensor, build_tensor_dim_value
-from ..procedural.trace import FunctionBuilder, IrTrace, ProcedureTrace, convert_py_value_to_ir
+from ..procedural.trace import IrTrace
 from ..tensor_traits import DeviceAffinity
 
 __all__ = [

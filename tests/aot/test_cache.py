@@ -92,6 +92,19 @@ def test_writing_into_one_output_changes_no_other(
         assert path.read_bytes() == compiler.data
 
 
+def test_output_from_the_cache_is_new(cache: CompileCache, target: Path) -> None:
+    """Or `make` would take it for older than what it is made from."""
+    cache.build(KEY, target, Compiler())
+    os.utime(target, (1, 1))
+    compiler = Compiler()
+    for _ in range(2):
+        start = time.time_ns()
+        cache.build(KEY, target, compiler)
+        assert target.stat().st_mtime_ns >= start - 20_000_000  # a tick of the file system's clock
+        assert target.stat().st_mtime_ns == only_entry(cache).modified_ns
+    assert compiler.calls == 0
+
+
 def flip_a_byte(entry: CacheEntry) -> None:
     data = bytearray(entry.path.read_bytes())
     data[len(data) // 2] ^= 1

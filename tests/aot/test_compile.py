@@ -214,6 +214,13 @@ def test_change_of_a_tensor_constant_is_refused() -> None:
         aot.compile(lambda x, w: x + w.add_(1), args=[VECTOR, torch.ones(3)])
 
 
+def test_bookkeeping_of_torch_layers_is_no_side_effect() -> None:
+    lstm = torch.nn.LSTM(3, 2)
+    x = torch.rand(4, 3)
+    executable = aot.compile(lstm, args=[aot.InputInfo((4, 3), FLOAT)])
+    torch.testing.assert_close(executable(x)[0], lstm(x)[0].detach())
+
+
 def test_local_changes_are_no_side_effects() -> None:
     def local(x: torch.Tensor) -> torch.Tensor:
         parts = [x]

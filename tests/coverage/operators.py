@@ -19,7 +19,7 @@ DTYPES = (torch.float32, torch.int64, torch.bool, torch.float16, torch.bfloat16)
 
 RANDOM = (
     "bernoulli", "cauchy", "dropout", "empty", "exponential", "geometric", "log_normal",
-    "multinomial", "normal", "rand", "resize", "uniform",
+    "multinomial", "normal", "rand", "resize", "rrelu", "uniform",
 )  # fmt: skip
 """Words in the names of operators whose numbers are random or uninitialised: types and shapes are
 compared, not values."""

@@ -82,6 +82,8 @@ def _sections(view: memoryview) -> dict[int, _Cursor]:
             cursor.align(cursor.number())
         sections[kind & ~_ALIGNED] = _Cursor(view, cursor.at, cursor.at + length)
         cursor.at += length
+        if cursor.at > cursor.end:
+            raise IndexError(f"it has {cursor.end} bytes, section {kind} ends at {cursor.at}")
     return sections
 
 

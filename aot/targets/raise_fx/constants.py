@@ -6,10 +6,11 @@ import io
 import re
 import warnings
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
-from iree.compiler.ir import BoolAttr, DenseElementsAttr, FloatAttr, IntegerAttr, Operation
+from iree.compiler.ir import BoolAttr, FloatAttr, IntegerAttr, Operation
 
 from ...errors import ArtifactError, UnsupportedOpError
 from .bytecode import read_blobs
@@ -64,7 +65,7 @@ class Constants:
         if dense is None:
             raise UnsupportedOpError(f"a constant of an unknown form: {text[:80]}")
         try:
-            elements = np.array(DenseElementsAttr(op.attributes[attribute]))
+            elements = np.array(op.attributes[attribute])
         except TypeError:  # the bindings read neither complex nor the narrow floats
             return _parsed(dense["values"], shape, dtype)
         found = torch.from_numpy(elements.copy()).reshape(shape)
@@ -76,11 +77,7 @@ class Constants:
             data = self._blobs().get(name)  # type: ignore[assignment]  # a view serves as well
         if data is None:
             raise ArtifactError(f"the module refers to data {name!r} that it does not hold")
-        if len(data) == 0:
-            return torch.empty(shape, dtype=dtype)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The given buffer is not writable")
-            return torch.frombuffer(data, dtype=dtype).reshape(shape)
+        return borrowed(data, shape, dtype)
 
     def _blobs(self) -> dict[str, memoryview]:
         if self._read is None:
@@ -90,6 +87,20 @@ class Constants:
                 self._bytecode = buffer.getbuffer()
             self._read = read_blobs(self._bytecode)
         return self._read
+
+
+def borrowed(data: Any, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """Return bytes as a tensor over the same memory, which must not be written to.
+
+    Example:
+        >>> borrowed(bytes([1, 0, 2, 0]), (2,), torch.int16)
+        tensor([1, 2], dtype=torch.int16)
+    """
+    if len(data) == 0:
+        return torch.empty(shape, dtype=dtype)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The given buffer is not writable")
+        return torch.frombuffer(data, dtype=dtype).reshape(shape)
 
 
 def number(op: Operation, attribute: str) -> int | float | bool:

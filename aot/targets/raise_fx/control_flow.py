@@ -57,6 +57,17 @@ def _distinct(scope: Scope, outputs: Sequence[Node]) -> list[Node]:
     return made
 
 
+def _separate(raiser: Raiser, nodes: Sequence[Node], beside: Sequence[Node] = ()) -> list[Node]:
+    """Return values none of which is a view of another, as torch asks for inputs of regions."""
+    made: list[Node] = []
+    for node in nodes:
+        computed = node.op == "call_function" or node in made or node in beside
+        if computed and dtype_of(node) is not None:
+            node = raiser.emit(aten.clone.default, node, dtype=dtype_of(node))
+        made.append(node)
+    return made
+
+
 def _captured(*regions: _Region) -> list[Node]:
     """Return the outer values that any of some regions use."""
     return list(dict.fromkeys(outer for region in regions for outer in region.scope.captured))
@@ -81,7 +92,9 @@ def _results(
         raiser.emit(operator.getitem, node, first + i, dtype=dtype)
         for i, dtype in enumerate(dtypes)
     ]
-    raiser.state.update(zip((item.symbol for item in stored), items[len(op.results) :], strict=True))
+    raiser.state.update(
+        zip((item.symbol for item in stored), items[len(op.results) :], strict=True)
+    )
     values = zip(items, op.results, strict=False)
     raiser.bind(op, *[raiser.typed_as(item, result.type) for item, result in values])
 
@@ -101,7 +114,8 @@ def _if(raiser: Raiser, op: Operation) -> None:
     captured = _captured(*regions)
     branches = [region.finish(raiser, "branch", captured, False) for region in regions]
     target = torch.ops.higher_order.cond
-    node = raiser.emit(target, condition, *branches, tuple(captured))
+    inputs = tuple(_separate(raiser, captured))
+    node = raiser.emit(target, condition, *branches, inputs)
     dtypes = [dtype_of(output) for output in regions[0].outputs]
     if len(dtypes) > len(op.results) + len(stored):
         raiser.emit_effect(operator.getitem, node, 0)
@@ -159,8 +173,9 @@ class _Loop:
             condition.finish(raiser, "loop_condition", captured, True),
             body.finish(raiser, "loop_body", captured, False),
         ]
+        initial = tuple(_separate(raiser, self.initial, beside=captured))
         target = torch.ops.higher_order.while_loop
-        return raiser.emit(target, *regions, tuple(self.initial), tuple(captured))
+        return raiser.emit(target, *regions, initial, tuple(_separate(raiser, captured)))
 
     def _region(
         self, raiser: Raiser, compute: Callable[[Raiser, Sequence[Node]], list[Node]]
@@ -180,7 +195,9 @@ class _Loop:
 
     def _next(self, raiser: Raiser, carried: Sequence[Node]) -> list[Node]:
         values = zip(self.body(carried), carried, strict=True)
-        outputs = [raiser.as_tensor(value, _tensor_dtype(dtype_of(before))) for value, before in values]
+        outputs = [
+            raiser.as_tensor(value, _tensor_dtype(dtype_of(before))) for value, before in values
+        ]
         return outputs + [raiser.current(item) for item in self.stored]
 
 

@@ -12,13 +12,20 @@ from pelton.runtime import trees
 from pelton.runtime.signature import ConstantSpec, Leaf, ScalarSpec, Signature, TensorSpec
 
 from ...errors import UnsupportedOpError
-from . import arith_ops, control_flow, globals_and_calls, tensor_ops, torch_numbers
-from . import torch_operators, torch_values
+from . import (
+    arith_ops,
+    control_flow,
+    globals_and_calls,
+    tensor_ops,
+    torch_numbers,
+    torch_operators,
+    torch_values,
+)
 from .globals_and_calls import operations_run_by
 from .raised import Port, Raised
 from .raiser import Handler, HandlerTable, Options, Raiser, identifier
 from .scope import dtype_of
-from .source import Global, ModuleSource, location_of
+from .source import Global, ModuleSource, location_of, symbol_of
 from .torch_operators import name_of, overload_of, raise_operator
 from .types import is_python_number, torch_dtype, value_dtype
 
@@ -97,7 +104,7 @@ def _is_supported(op: Operation) -> bool:
 
 def _used_globals(source: ModuleSource, function: Operation) -> Iterator[Global]:
     symbols = dict.fromkeys(
-        globals_and_calls.symbol_of(op, "global")
+        symbol_of(op, "global")
         for op in operations_run_by(source, function)
         if op.name in ("util.global.load", "util.global.store")
     )
@@ -119,7 +126,9 @@ class _Building:
         raiser.bind_arguments(self._block, self._arguments(arguments))
         returned = raiser.run(self._block)
         outputs, nodes = self._results(returned)
-        for symbol in [s for s, now in raiser.state.items() if now is not raiser.state_inputs.get(s)]:
+        for symbol in [
+            s for s, now in raiser.state.items() if now is not raiser.state_inputs.get(s)
+        ]:
             item = raiser.source.globals[symbol]
             outputs.append(_state_port(item, f"new_state.{item.name}"))
             nodes.append(raiser.state[symbol])
@@ -173,12 +182,14 @@ class _Building:
         """Order the inputs: the caller's, state, parameters; return the state that is used."""
         raiser = self._raiser
         items = raiser.source.globals
-        for symbol, node in raiser.state_inputs.items():
-            self._ports[node] = _state_port(items[symbol], f"state.{items[symbol].name}")
+        for symbol in sorted(raiser.state_inputs, key=[*items].index):
+            port = _state_port(items[symbol], f"state.{items[symbol].name}")
+            self._ports[raiser.state_inputs[symbol]] = port
         for symbol, node in raiser.weights.items():
             self._ports[node] = _parameter_port(items[symbol])
         raiser.root.order([*self._ports])
-        return [items[symbol] for symbol in {**raiser.state_inputs, **raiser.state}]
+        used = {**raiser.state_inputs, **raiser.state}
+        return [item for symbol, item in items.items() if symbol in used]
 
     def _own(self, nodes: Sequence[Node]) -> list[Node]:
         """Return results that are no inputs or weights, and differ from each other."""

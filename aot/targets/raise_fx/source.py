@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -12,20 +12,22 @@ from iree.compiler.ir import FlatSymbolRefAttr, Operation, StringAttr, TypeAttr
 from pelton.runtime.archive import ParameterSource, check_parameters, load_parameters
 from pelton.runtime.dtypes import DTYPES, dtype_of
 from pelton.runtime.parameter_set import ParameterSet
-from pelton.runtime.signature import Signature
+from pelton.runtime.signature import STATE_GET, STATE_SET, Signature
 from pelton.runtime.vmfb import ParameterTable
 
 from ...builder import DTYPE_ATTRIBUTE
 from ...errors import ExportError, SourceLocation, UnsupportedOpError, is_user_file
 from ...mlir_module import signatures_of
-from ...state import GET, SET, state_name
-from .constants import Constants, number
+from ...state import state_name
+from .constants import Constants, borrowed, number
 from .plain_signature import plain_signature
 from .types import number_dtype, tensor_type, torch_dtype
 
 FUNCTIONS = ("func.func", "util.func")
 
-_NAMED_PARAMETER = re.compile(r'#flow\.parameter\.named<(?:"(?P<scope>[^"]*)"::)?"(?P<name>[^"]*)">')
+_NAMED_PARAMETER = re.compile(
+    r'#flow\.parameter\.named<(?:"(?P<scope>[^"]*)"::)?"(?P<name>[^"]*)">'
+)
 _FILE_AND_LINE = re.compile(r'"([^"]+)":(\d+)')
 
 
@@ -35,6 +37,7 @@ class Global:
 
     Attributes:
         symbol: Its name in the module.
+        name: What users call it; only one mutable global has it.
         op: Its operation.
         shape: The shape of its value.
         dtype: The element type that it stands for.
@@ -45,6 +48,7 @@ class Global:
     """
 
     symbol: str
+    name: str
     op: Operation
     shape: tuple[int, ...]
     dtype: torch.dtype
@@ -52,11 +56,6 @@ class Global:
     mutable: bool
     is_number: bool
     external: tuple[str, str] | None
-
-    @property
-    def name(self) -> str:
-        """What users call it."""
-        return state_name(self.symbol)
 
 
 @dataclass
@@ -93,7 +92,7 @@ class ModuleSource:
 
     def entry_points(self) -> list[str]:
         """Return the names of the functions that users call."""
-        return [name for name in self.signatures if not name.startswith((GET, SET))]
+        return [name for name in self.signatures if not name.startswith((STATE_GET, STATE_SET))]
 
     def state(self) -> dict[str, Global]:
         """Return the mutable globals by the names that users give."""
@@ -121,8 +120,7 @@ class ModuleSource:
         if item.external is not None:
             scope, name = item.external
             parameter = self.parameters[scope][name]
-            flat = torch.from_numpy(parameter.contents())
-            return flat.view(item.storage).reshape(item.shape)
+            return borrowed(parameter.contents(), item.shape, item.storage)
         if item.is_number:
             value = number(item.op, "initial_value") if _has_value(item.op) else 0
             return torch.tensor(value, dtype=item.storage)
@@ -167,7 +165,8 @@ def open_source(
         if op.name in FUNCTIONS:
             functions[symbol_of(op)] = op
         elif op.name == "util.global":
-            globals_[symbol_of(op)] = _global(op)
+            found = _global(op, {item.name for item in globals_.values() if item.mutable})
+            globals_[found.symbol] = found
     signatures = signatures_of(module_op)
     for name, op in functions.items():
         if name not in signatures and _is_public(op):
@@ -193,7 +192,7 @@ def location_of(op: Operation) -> SourceLocation | None:
     return None
 
 
-def _global(op: Operation) -> Global:
+def _global(op: Operation, taken: Collection[str]) -> Global:
     attributes = op.attributes
     symbol, type_ = symbol_of(op), TypeAttr(attributes["type"]).value
     tensor = tensor_type(type_)
@@ -209,6 +208,7 @@ def _global(op: Operation) -> Global:
     named = _NAMED_PARAMETER.search(str(op)[:4096]) if _has_value(op) else None
     return Global(
         symbol=symbol,
+        name=symbol if state_name(symbol) in taken else state_name(symbol),
         op=op,
         shape=tuple(size for size in shape if size is not None),
         dtype=dtype,
@@ -231,5 +231,6 @@ def _has_value(op: Operation) -> bool:
 def _is_public(op: Operation) -> bool:
     attributes = op.attributes
     return (
-        "sym_visibility" not in attributes or StringAttr(attributes["sym_visibility"]).value == "public"
+        "sym_visibility" not in attributes
+        or StringAttr(attributes["sym_visibility"]).value == "public"
     )

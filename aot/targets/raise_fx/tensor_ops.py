@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from iree.compiler.ir import Operation, StringAttr
+from iree.compiler.ir import Operation, ShapedType, StringAttr
 from torch.fx import Node
 
+from ...errors import UnsupportedOpError
 from . import effects
 from .raiser import HandlerTable, Raiser, extents
 from .scope import dtype_of
@@ -171,6 +172,54 @@ def _positions(raiser: Raiser, start: Any, length: Any) -> Node:
     return raiser.emit(aten.add.Tensor, numbers, first, dtype=torch.int64)
 
 
+def _extract_slice(raiser: Raiser, op: Operation) -> None:
+    view = op.opview
+    box = raiser.value(view.source)
+    type_ = tensor_type(view.source.type)
+    assert type_ is not None
+    starts, lengths = _spans(raiser, view)
+    for axis, (start, length, size) in enumerate(zip(starts, lengths, type_.shape, strict=True)):
+        if size is None or not _is_whole(start, length, size):
+            box = _take(raiser, box, axis, start, length)
+    kept = tensor_type(view.result.type)
+    assert kept is not None
+    if len(kept.shape) != len(lengths):
+        raise UnsupportedOpError("tensor.extract_slice that drops dimensions")
+    raiser.bind(op, box)
+
+
+def _insert_slice(raiser: Raiser, op: Operation) -> None:
+    view = op.opview
+    type_ = tensor_type(view.dest.type)
+    assert type_ is not None
+    starts, lengths = _spans(raiser, view)
+    boxes = [
+        (axis, start, length)
+        for axis, (start, length, size) in enumerate(zip(starts, lengths, type_.shape, strict=True))
+        if size is None or not _is_whole(start, length, size)
+    ]
+    raiser.bind(op, _put(raiser, raiser.value(view.dest), raiser.value(view.source), boxes))
+
+
+def _spans(raiser: Raiser, view: Any) -> tuple[list[Any], list[Any]]:
+    """Return the starts and lengths of a slice of the tensor dialect.
+
+    Raises:
+        UnsupportedOpError: It has steps.
+    """
+    if any(step != 1 for step in view.static_strides):
+        raise UnsupportedOpError(f"{view.operation.name} with a step")
+    dynamic = ShapedType.get_dynamic_stride_or_offset()
+    starts, lengths = (
+        [raiser.value(next(given)) if number == dynamic else number for number in static]
+        for given, static in (
+            (iter(view.offsets), view.static_offsets),
+            (iter(view.sizes), view.static_sizes),
+        )
+    )
+    return starts, [raiser.as_size(length) for length in lengths]
+
+
 def _trace(raiser: Raiser, op: Operation) -> None:
     title = StringAttr(op.attributes["key"]).value
     raiser.emit_effect(effects.show, title, *raiser.values(op.opview.values))
@@ -180,6 +229,8 @@ HANDLERS: HandlerTable = {
     "tensor.cast": _same,
     "tensor.dim": _dim,
     "tensor.extract": _extract,
+    "tensor.extract_slice": _extract_slice,
+    "tensor.insert_slice": _insert_slice,
     "tensor.from_elements": _from_elements,
     "flow.tensor.empty": _empty,
     "flow.tensor.reshape": _reshape,

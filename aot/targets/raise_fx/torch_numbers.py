@@ -12,6 +12,8 @@ from iree.compiler.ir import Operation
 from torch.fx import Node
 
 from .raiser import HandlerTable, Raiser
+from .torch_operators import raise_operator
+from .types import tensor_type
 
 _symbolic: Any = torch  # whose functions of symbolic numbers have no types
 
@@ -35,7 +37,7 @@ def _square_root(x: Any) -> Any:
 
 
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-_KINDS = ("int", "float", "bool", "float_int", "int_float", "Scalar")
+_KINDS = ("int", "float", "bool", "float_int", "int_float")
 
 _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "add": operator.add,
@@ -73,6 +75,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def _compute(raiser: Raiser, op: Operation) -> None:
+    if any(tensor_type(value.type) is not None for value in op.operands):
+        raise_operator(raiser, op)  # an operator on tensors of the same name, such as neg
+        return
     function = FUNCTIONS[op.name.removeprefix("torch.")]
     numbers = [raiser.as_number(value) for value in raiser.values(op.operands)]
     if any(isinstance(number, Node) for number in numbers):

@@ -47,7 +47,7 @@ def overload_of(name: str) -> OpOverload | None:
 def name_of(op: Operation) -> str:
     """Return what an operation is called: of a `torch.operator`, the operator."""
     if op.name == "torch.operator":
-        return StringAttr(op.attributes["name"]).value
+        return str(StringAttr(op.attributes["name"]).value)
     return str(op.name)
 
 
@@ -111,6 +111,29 @@ def _truth(raiser: Raiser, op: Operation) -> None:
     raiser.bind(op, tensor)
 
 
+def _attention(raiser: Raiser, op: Operation) -> None:
+    """Raise attention with the four dimensions that other formats ask for."""
+    query = tensor_type(op.operands[0].type)
+    missing = 4 - len(query.shape) if query else 0
+    if missing <= 0:
+        raise_operator(raiser, op)
+        return
+    *tensors, dropout, causal, scale, grouped = raiser.values(op.operands)
+    dtype = dtype_of(tensors[0])
+    for _ in range(missing):
+        tensors = [
+            tensor if tensor is None else raiser.emit(aten.unsqueeze.default, tensor, 0)
+            for tensor in tensors
+        ]
+    options = {"scale": scale, "enable_gqa": grouped}
+    result = raiser.emit(
+        aten.scaled_dot_product_attention.default, *tensors, dropout, causal, keywords=options
+    )
+    for _ in range(missing):
+        result = raiser.emit(aten.squeeze.dim, result, 0, dtype=dtype)
+    raiser.bind(op, result)
+
+
 def _assert_scalar(raiser: Raiser, op: Operation) -> None:
     condition, message = raiser.values(op.operands)
     raiser.emit_effect(effects.require, condition, message)
@@ -122,6 +145,7 @@ HANDLERS: HandlerTable = {
     "torch.aten.dim": _rank,
     "torch.aten.numel": _numel,
     "torch.aten.sym_numel": _numel,
+    "torch.aten.scaled_dot_product_attention": _attention,
     "torch.aten._assert_scalar": _assert_scalar,
     "torch.aten._assert_tensor_metadata": lambda raiser, op: None,
     "torch.aten.Bool.Tensor": _truth,

@@ -1,0 +1,102 @@
+"""Pooling and convolution of inputs without a batch, and pooling to a single row or column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.utils._pytree import tree_map
+
+from .family import Decomposition, Family
+
+aten = torch.ops.aten
+
+FAMILY = Family("pooling")
+
+_WINDOWED = (
+    (aten.conv1d.default, 1),
+    (aten.conv1d.padding, 1),
+    (aten.conv2d.default, 2),
+    (aten.conv2d.padding, 2),
+    (aten.conv3d.default, 3),
+    (aten.conv3d.padding, 3),
+    (aten.conv_transpose1d.default, 1),
+    (aten.conv_transpose2d.input, 2),
+    (aten.conv_transpose3d.input, 3),
+    (aten.adaptive_avg_pool1d.default, 1),
+    (aten.adaptive_avg_pool2d.default, 2),
+    (aten.adaptive_avg_pool3d.default, 3),
+    (aten.adaptive_max_pool1d.default, 1),
+    (aten.adaptive_max_pool2d.default, 2),
+    (aten.adaptive_max_pool3d.default, 3),
+    (aten.avg_pool1d.default, 1),
+    (aten.avg_pool2d.default, 2),
+    (aten.avg_pool3d.default, 3),
+    (aten.max_pool1d.default, 1),
+    (aten.max_pool2d.default, 2),
+    (aten.max_pool3d.default, 3),
+    (aten.max_pool1d_with_indices.default, 1),
+    (aten.max_pool2d_with_indices.default, 2),
+    (aten.max_pool3d_with_indices.default, 3),
+)
+"""Operators over windows, and over how many dimensions."""
+
+
+def _batched(operator: OpOverload, dimensions: int) -> Decomposition:
+    def decomposition(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if x.dim() != dimensions + 1:
+            return NotImplemented
+        return tree_map(lambda result: result.squeeze(0), operator(x[None], *args, **kwargs))
+
+    return decomposition
+
+
+for _operator, _dimensions in _WINDOWED:
+    FAMILY.enter(_operator, _batched(_operator, _dimensions), reason="the lowering wants a batch")
+
+
+def _each(value: int | Sequence[int], count: int) -> list[int]:
+    values = [value] if isinstance(value, int) else list(value)
+    return values * count if len(values) == 1 else values
+
+
+def _cut_to_reach(operator: OpOverload, dimensions: int) -> Decomposition:
+    def decomposition(
+        x: Tensor,
+        kernel: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] = (0,),
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        if any(_each(padding, dimensions)) or any(args) or any(kwargs.values()):
+            return NotImplemented
+        windows = _each(kernel, dimensions)
+        cut = x
+        for axis, (window, step) in enumerate(
+            zip(windows, _each(stride or kernel, dimensions), strict=True), x.dim() - dimensions
+        ):
+            size = x.shape[axis]
+            if isinstance(size, int) and window < size < window + step:
+                cut = cut.narrow(axis, 0, window)
+        return NotImplemented if cut is x else operator(cut, kernel, stride)
+
+    return decomposition
+
+
+for _operator, _dimensions in (
+    (aten.avg_pool1d.default, 1),
+    (aten.avg_pool2d.default, 2),
+    (aten.avg_pool3d.default, 3),
+    (aten.max_pool1d.default, 1),
+    (aten.max_pool2d.default, 2),
+    (aten.max_pool3d.default, 3),
+):
+    FAMILY.enter(
+        _operator,
+        _cut_to_reach(_operator, _dimensions),
+        reason="where a dimension of the result is 1, the input must be as long as the window",
+    )

@@ -1,0 +1,49 @@
+"""Which inputs of a graph a result may be, rather than something computed from them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+_COPIES = (
+    "_to_copy", "alias", "clone", "contiguous", "copy", "detach", "flatten", "reshape", "to",
+)  # fmt: skip
+"""Operators whose result has the elements of the first operand, which a compiler may not copy."""
+
+_CHANGES = ("scatter", "index_put", "index_copy", "index_fill", "index_add", "masked_fill")
+"""Parts of the names of operators that change elements of the first operand, perhaps in place."""
+
+
+def possible_sources(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
+    """Yield the inputs of a graph that a node may be: the same elements, viewed or changed.
+
+    Example:
+        >>> class Head(torch.nn.Module):
+        ...     def forward(self, x, y):
+        ...         return x[0], x + y
+        >>> graph = torch.export.export(Head(), (torch.ones(2), torch.ones(2))).graph
+        >>> first, total = graph.output_node().args[0]
+        >>> list(possible_sources(first)), list(possible_sources(total))
+        ([x], [])
+    """
+    if node.op == "placeholder" or node.op == "get_attr":
+        yield node
+    elif node.op == "call_function" and _may_be_operand(node.target):
+        for operand in node.all_input_nodes[: None if _is_any(node.target) else 1]:
+            yield from possible_sources(operand)
+
+
+def _is_any(target: Any) -> bool:
+    return isinstance(target, torch._ops.HigherOrderOperator) or "cat" in str(target)
+
+
+def _may_be_operand(target: Any) -> bool:
+    if target is operator.getitem or _is_any(target):
+        return True
+    if not isinstance(target, torch._ops.OpOverload):
+        return False
+    name = target._schema.name.partition("::")[2]
+    return target.is_view or name in _COPIES or any(part in name for part in _CHANGES)
