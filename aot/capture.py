@@ -168,8 +168,9 @@ def capture(
     arguments = take_apart(function, args, kwargs, dynamic_shapes, only_specs=pure)
     if pure and (args or kwargs) and not arguments.inputs:
         raise ExportError(
-            f"{getattr(function, '__qualname__', function)} has no input: give aot.InputInfo(shape, "
-            "dtype) for each tensor that changes between calls; plain tensors are constants"
+            f"{getattr(function, '__qualname__', function)} has no input: give "
+            "aot.InputInfo(shape, dtype) for each tensor that changes between calls; plain tensors "
+            "are constants"
         )
     flat = _Flat(function, holder, arguments, SideEffects(function, holder) if pure else None)
     captured = _capture(flat, arguments, strict)

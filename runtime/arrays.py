@@ -42,29 +42,38 @@ class HalDevice(Protocol):
 class Arrays(Protocol):
     """One array library: how its arrays become buffer views and back."""
 
-    def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> Any:
-        """Return a HAL buffer view of `array`: of its memory, unless it is or must be copied.
+    def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> tuple[Any, int]:
+        """Return a HAL buffer view of `array`, and the address of the memory that `array` lends.
 
-        The view need not keep the memory alive: the caller holds `array` while it is in use.
+        The address is 0 where the view has memory of its own, because `array` is or must be
+        copied. The view need not keep the memory alive: the caller holds `array` while it is in
+        use.
         """
 
     def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:
         """Return an array of the memory of a HAL buffer view."""
 
-    def memory(self, array: Any) -> tuple[int, int]:
-        """Return the address and the number of bytes of a contiguous array."""
+    def address(self, array: Any) -> int:
+        """Return the address of a result's memory."""
 
     def copy(self, array: Any) -> Any:
         """Return a copy in memory of its own."""
 
 
+_BY_TYPE: dict[type, Arrays] = {}
+"""The libraries of the array types that were met: a look here is quicker than to ask."""
+
+
 def arrays_for(array: Any) -> Arrays:
     """Return the array library that `array` belongs to (numpy's for what is no array)."""
+    known = _BY_TYPE.get(type(array))
+    if known is not None:
+        return known
     if isinstance(array, np.ndarray):
-        return NUMPY
+        return _BY_TYPE.setdefault(type(array), NUMPY)
     torch = _torch()
     if torch is not None and isinstance(array, torch.torch.Tensor):
-        return torch
+        return _BY_TYPE.setdefault(type(array), torch)
     if hasattr(array, "__dlpack__") and not isinstance(array, np.generic):
         return DLPackArrays(array)
     return NUMPY
@@ -78,21 +87,21 @@ def default_arrays() -> Arrays:
 class NumpyArrays:
     """numpy arrays, with the element types of `ml_dtypes`."""
 
-    def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> Any:
+    def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> tuple[Any, int]:
         """Return a buffer view; numpy's memory is used when it is aligned."""
         shape = np.shape(array)
         if 0 in shape:
-            return _empty_view(device, shape, dtype)
+            return _empty_view(device, shape, dtype), 0
         array = np.asarray(array, dtype.numpy, order="C").reshape(shape)  # in native byte order
         raw = array.view(np.dtype(f"u{dtype.itemsize}")) if dtype.itemsize <= 8 else array
         lendable = raw.flags.writeable and raw.ctypes.data % ALIGNMENT == 0
         if lendable and not copy and device.dlpack[0] == 1:
             buffer = device.hal.allocator.import_host_allocation(raw, _MEMORY, _USAGE)
-            return iree.HalBufferView(buffer, shape, dtype.hal)
+            return iree.HalBufferView(buffer, shape, dtype.hal), raw.ctypes.data
         buffer = device.hal.allocator.allocate_buffer_copy(
             _MEMORY, _USAGE, device.hal, raw.reshape(-1)
         )
-        return iree.HalBufferView(buffer, shape, dtype.hal)
+        return iree.HalBufferView(buffer, shape, dtype.hal), 0
 
     def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:
         """Return an array over the buffer's mapped memory."""
@@ -103,11 +112,10 @@ class NumpyArrays:
         flat = mapped.asarray((view.byte_length,), np.dtype(np.uint8))
         return flat.view(dtype.numpy).reshape(shape)
 
-    def memory(self, array: Any) -> tuple[int, int]:
-        """Return the address and the number of bytes of a contiguous array."""
-        if not isinstance(array, np.ndarray):
-            return 0, 0  # a scalar is copied on its way in
-        return array.__array_interface__["data"][0], array.nbytes
+    def address(self, array: Any) -> int:
+        """Return the address of a result's memory."""
+        address: int = array.__array_interface__["data"][0]
+        return address
 
     def copy(self, array: Any) -> Any:
         """Return a copy in memory of its own."""
@@ -120,22 +128,18 @@ class TorchArrays:
     def __init__(self, torch: Any) -> None:
         self.torch = torch
         self._to_dlpack = torch.utils.dlpack.to_dlpack
-        self._from_dlpack = torch.utils.dlpack.from_dlpack
+        # What `torch.from_dlpack` does with a capsule, without asking whether it is one.
+        self._from_dlpack = getattr(torch._C, "_from_dlpack", torch.utils.dlpack.from_dlpack)
+        self._dtypes: dict[str, Any] = {}
 
-    def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> Any:
+    def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> tuple[Any, int]:
         """Return a buffer view; the tensor's memory is used when it can be used as it lies."""
         if array.requires_grad:
             array = array.detach()
-        if array.is_conj() or array.is_neg():  # marked so, while the memory holds other values
+        if array.is_neg() or array.is_conj():  # marked so, while the memory holds other values
             array = array.resolve_conj().resolve_neg()
-        on_device = array.is_cpu if device.dlpack[0] == 1 else array.is_cuda
-        if not on_device:
-            raise DeviceError(
-                f"a tensor on {array.device} was given to a program on {device}; "
-                f"move it with .to({self._name_of(device)!r})"
-            )
-        if not array.is_cpu:
-            self.torch.cuda.current_stream(array.device).synchronize()
+        if device.dlpack[0] != 1 or not array.is_cpu:
+            self._check_device(device, array)
         try:
             address = array.data_ptr()
         except RuntimeError as error:  # sparse, nested, or a stand-in of a transformation
@@ -143,18 +147,29 @@ class TorchArrays:
                 f"a tensor without memory of its own was given ({array.layout}); pass a dense one"
             ) from error
         if not address:
-            return _empty_view(device, tuple(array.shape), dtype)
+            return _empty_view(device, tuple(array.shape), dtype), 0
         if copy or address % ALIGNMENT or not array.is_contiguous():
-            array = self._aligned_copy(array)
-        if dtype.torch_mlir.startswith("f8"):
-            array = array.view(self.torch.uint8)
+            array, address = self._aligned_copy(array), 0
+        if dtype.is_float8:
+            shape, array = tuple(array.shape), array.view(self.torch.uint8)
             view = device.hal.from_dlpack_capsule(self._to_dlpack(array))
-            return iree.HalBufferView(view.get_buffer(), tuple(array.shape), dtype.hal)
-        return device.hal.from_dlpack_capsule(self._to_dlpack(array))
+            return iree.HalBufferView(view.get_buffer(), shape, dtype.hal), address
+        return device.hal.from_dlpack_capsule(self._to_dlpack(array)), address
 
-    def memory(self, array: Any) -> tuple[int, int]:
-        """Return the address and the number of bytes of a contiguous tensor."""
-        return array.data_ptr(), array.nbytes
+    def _check_device(self, device: HalDevice, array: Any) -> None:
+        """Refuse a tensor of another device; wait for what computes one of this device."""
+        if not (array.is_cpu if device.dlpack[0] == 1 else array.is_cuda):
+            raise DeviceError(
+                f"a tensor on {array.device} was given to a program on {device}; "
+                f"move it with .to({self._name_of(device)!r})"
+            )
+        if array.is_cuda:
+            self.torch.cuda.current_stream(array.device).synchronize()
+
+    def address(self, array: Any) -> int:
+        """Return the address of a result's memory."""
+        address: int = array.data_ptr()
+        return address
 
     def copy(self, array: Any) -> Any:
         """Return a copy in memory of its own."""
@@ -172,10 +187,12 @@ class TorchArrays:
 
     def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:
         """Return a tensor over the buffer's memory, of the element type of the signature."""
-        wanted = getattr(self.torch, dtype.name)
+        wanted = self._dtypes.get(dtype.name) or self._dtypes.setdefault(
+            dtype.name, getattr(self.torch, dtype.name)
+        )
         if not view.byte_length:
             return self.torch.empty(view.shape, dtype=wanted)
-        if dtype.torch_mlir.startswith("f8"):
+        if dtype.is_float8:
             view = iree.HalBufferView(view.get_buffer(), tuple(view.shape), dtype_of("uint8").hal)  # type: ignore[union-attr]
         tensor = self._from_dlpack(device.hal.create_dlpack_capsule(view, *device.dlpack))
         # IREE's computed integers are signless: the signature knows the sign.
@@ -192,7 +209,7 @@ class DLPackArrays:
     def __init__(self, array: Any) -> None:
         self._from_dlpack = _from_dlpack_of(array)
 
-    def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> Any:
+    def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> tuple[Any, int]:
         """Return a buffer view of the array's memory, or of a copy made through numpy."""
         kind, index = array.__dlpack_device__()
         if kind not in (device.dlpack[0], *_HOST_KINDS):
@@ -202,7 +219,8 @@ class DLPackArrays:
             )
         if not copy and kind == device.dlpack[0]:
             try:
-                return device.hal.from_dlpack_capsule(array.__dlpack__())
+                view = device.hal.from_dlpack_capsule(array.__dlpack__())
+                return view, self.address(array)
             except (ValueError, IndexError, TypeError, BufferError):
                 pass  # strided, unaligned or read-only: only a copy can cross
         return NUMPY.to_view(device, _on_host(array), dtype, copy=True)
@@ -212,12 +230,12 @@ class DLPackArrays:
         array = NUMPY.from_view(device, view, dtype)
         return self._from_dlpack(array) if self._from_dlpack else array
 
-    def memory(self, array: Any) -> tuple[int, int]:
-        """Return the address and the number of bytes of an array; 0 where they are not known."""
+    def address(self, array: Any) -> int:
+        """Return the address of an array's memory; 0 where it is not known."""
         try:
-            return NUMPY.memory(_on_host(array))
+            return NUMPY.address(_on_host(array))
         except (BufferError, RuntimeError, TypeError, ValueError):
-            return 0, 0
+            return 0
 
     def copy(self, array: Any) -> Any:
         """Return a copy in memory of its own."""

@@ -6,6 +6,7 @@ every call; `explain` runs only when it says no, and raises the error that names
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Mapping, Sequence
 from types import NoneType
@@ -15,6 +16,10 @@ from . import sizes, trees
 from .dtypes import dtype_of
 from .errors import SignatureError
 from .signature import ConstantSpec, Leaf, ScalarSpec, Signature, TensorSpec
+
+
+_REMEMBERED = 256
+"""How many combinations of shapes and element types that fit a function remembers."""
 
 
 class Binder:
@@ -40,6 +45,13 @@ class Binder:
             parameter.tree == index and "VAR" not in parameter.kind and "ONLY" not in parameter.kind
             for index, parameter in enumerate(signature.parameters)
         )
+        self._bounds = {
+            dim.name: (dim.min, math.inf if dim.max is None else dim.max) for dim in signature.dims
+        }
+        self._only_tensors = all(
+            isinstance(signature.inputs[index], TensorSpec) for index in self.runtime_inputs
+        )
+        self._fitting: set[tuple[Any, ...]] = set()
         self._checks = tuple(
             _LeafCheck(index, signature.inputs[index]) for index in self.runtime_inputs
         )
@@ -80,6 +92,21 @@ class Binder:
 
     def fits(self, leaves: Sequence[Any]) -> bool:
         """Tell whether the leaves have the types, ranks and sizes that the function takes."""
+        if not self._only_tensors:
+            return self._check(leaves)
+        try:
+            # Calls repeat: what was looked at once is known by its shapes and element types.
+            key = tuple([(leaf.shape, leaf.dtype) for leaf in leaves])
+            if key in self._fitting:
+                return True
+        except (AttributeError, TypeError):
+            return self._check(leaves)
+        fitting = self._check(leaves)
+        if fitting and len(self._fitting) < _REMEMBERED:
+            self._fitting.add(key)
+        return fitting
+
+    def _check(self, leaves: Sequence[Any]) -> bool:
         values: dict[str, int] = {}
         expressions: list[tuple[sizes.Size, int]] = []
         for check, leaf in zip(self._checks, leaves, strict=True):
@@ -88,21 +115,12 @@ class Binder:
         return not (values or expressions) or self._sizes_fit(values, expressions)
 
     def _sizes_fit(self, values: dict[str, int], expressions: list[tuple[sizes.Size, int]]) -> bool:
-        for expression, actual in expressions:
-            solved = sizes.solve(expression, actual)
-            if solved is None and sizes.linear(expression):
-                return False
-            if solved and values.setdefault(*solved) != solved[1]:
-                return False
-        for dim in self.signature.dims:
-            value = values.get(dim.name)
-            if value is not None and not dim.contains(value):
-                return False
-        if not all(
-            sizes.evaluate(expression, values) in (actual, None)
-            for expression, actual in expressions
-        ):
+        if expressions and not _expressions_fit(values, expressions):
             return False
+        for name, value in values.items():
+            low, high = self._bounds[name]
+            if value < low or value > high:
+                return False
         profiles = self.signature.profiles
         return not profiles or any(profile.contains(values) for profile in profiles)
 
@@ -190,6 +208,19 @@ class _Place(NamedTuple):
         """What a message about another place calls this one."""
         dimension = f"dimension {self.axis} of " if self.axis >= 0 else ""
         return f"{dimension}argument {self.path}"
+
+
+def _expressions_fit(values: dict[str, int], expressions: list[tuple[sizes.Size, int]]) -> bool:
+    """Tell whether sizes that are expressions agree; add to `values` what they determine."""
+    for expression, actual in expressions:
+        solved = sizes.solve(expression, actual)
+        if solved is None and sizes.linear(expression):
+            return False
+        if solved and values.setdefault(*solved) != solved[1]:
+            return False
+    return all(
+        sizes.evaluate(expression, values) in (actual, None) for expression, actual in expressions
+    )
 
 
 _Origin: TypeAlias = dict[str, tuple[int, _Place]]

@@ -39,6 +39,11 @@ class DType:
         """
         return np.dtype(getattr(ml_dtypes, self.name, None) or self.name)
 
+    @cached_property
+    def is_float8(self) -> bool:
+        """Whether it is one of the 8-bit floats, which DLPack's C interface does not carry."""
+        return self.mlir.startswith("f8")
+
     @property
     def itemsize(self) -> int:
         """Bytes of one element (1 for the types narrower than a byte)."""

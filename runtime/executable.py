@@ -122,6 +122,7 @@ class Executable:
                 "compile it with pelton, or run it with IREE's own tools"
             )
         self._functions = MappingProxyType(entry_points)
+        self._single = next(iter(entry_points.values())) if len(entry_points) == 1 else None
         self._state = State(
             {name: (made[STATE_GET + name], made[STATE_SET + name]) for name in state_names}
         )
@@ -203,7 +204,7 @@ class Executable:
         Raises:
             SignatureError: The arguments do not fit, or there are several entry points.
         """
-        return self._only()(*args, **kwargs)
+        return (self._single or self._only())(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Function:
         functions = self.__dict__.get("_functions", {})
@@ -220,8 +221,8 @@ class Executable:
         return f"Executable on {self.device}:\n{lines}"
 
     def _only(self) -> Function:
-        if len(self._functions) == 1:
-            return next(iter(self._functions.values()))
+        if self._single is not None:
+            return self._single
         raise SignatureError(
             f"there are {len(self._functions)} entry points; call one by name: "
             f"{', '.join(self._functions)}"

@@ -61,7 +61,7 @@ class IreeModule:
         self._keep_alive = self._provide_parameters(parameters, allow_unused_parameters)
         self.vm_module = self._open_bytecode()
         self._modules.append(self.vm_module)
-        self._context = self._new_context()
+        self.context = self._new_context()
         self.lock = threading.RLock()
         """Held for calls of functions that touch state, so that concurrent calls are serialised."""
 
@@ -136,15 +136,11 @@ class IreeModule:
     def reset(self) -> None:
         """Put the initial state back."""
         with self.lock:
-            self._context = self._new_context()
+            self.context = self._new_context()
 
     def function(self, signature: Signature, stateful: bool) -> IreeFunction:
         """Return the function with `signature`."""
         return IreeFunction(self, signature, stateful)
-
-    def invoke(self, function: Any, arguments: Any, results: Any) -> None:
-        """Run a function in the current context."""
-        self._context.invoke(function, arguments, results)
 
 
 class IreeFunction:
@@ -174,23 +170,32 @@ class IreeFunction:
         device = self._module.device
         arguments = iree.VmVariantList(len(leaves))
         library: arrays.Arrays | None = None
-        lent: list[tuple[int, int]] = []
-        for position, (spec, leaf) in enumerate(zip(self._inputs, leaves, strict=True)):
+        lent: list[tuple[int, Any]] = []
+        for spec, leaf in zip(self._inputs, leaves, strict=True):
             if isinstance(spec, TensorSpec):
                 own = arrays.arrays_for(leaf)
                 library = library or own
                 try:
-                    view = own.to_view(device, leaf, spec.dtype, self._copy)
+                    view, address = own.to_view(device, leaf, spec.dtype, self._copy)
                 except (DeviceError, SignatureError) as error:
-                    raise type(error)(f"{self._path_of(position)}: {error}") from None
+                    raise type(error)(f"{self._path_of(arguments.size)}: {error}") from None
                 arguments.push_ref(view)
-                lent.append(own.memory(leaf))
+                if address:
+                    lent.append((address, view))
             elif isinstance(spec, ScalarSpec) and spec.kind == "float":
                 arguments.push_float(float(leaf))
             else:
                 arguments.push_int(int(leaf))
         results = iree.VmVariantList(len(self._results))
-        self._invoke(arguments, results)
+        module = self._module
+        try:
+            if self._stateful:
+                with module.lock:
+                    module.context.invoke(self._function, arguments, results)
+            else:
+                module.context.invoke(self._function, arguments, results)
+        except (RuntimeError, ValueError, IndexError, NotImplementedError) as error:
+            raise _runtime_error(self._name, error) from error
         return self._convert(results, library or arrays.default_arrays(), lent)
 
     def _path_of(self, position: int) -> str:
@@ -198,18 +203,8 @@ class IreeFunction:
         index = Binder(self._signature).runtime_inputs[position]
         return f"{self._name}(): argument {self._signature.input_paths()[index]}"
 
-    def _invoke(self, arguments: Any, results: Any) -> None:
-        try:
-            if self._stateful:
-                with self._module.lock:
-                    self._module.invoke(self._function, arguments, results)
-            else:
-                self._module.invoke(self._function, arguments, results)
-        except (RuntimeError, ValueError, IndexError, NotImplementedError) as error:
-            raise _runtime_error(self._name, error) from error
-
     def _convert(
-        self, results: Any, library: arrays.Arrays, lent: Sequence[tuple[int, int]]
+        self, results: Any, library: arrays.Arrays, lent: Sequence[tuple[int, Any]]
     ) -> list[Any]:
         """Return the results; one that lies in memory of the arguments is copied out of it."""
         device = self._module.device
@@ -219,11 +214,8 @@ class IreeFunction:
             if isinstance(spec, TensorSpec):
                 view = results.get_as_object(position, iree.HalBufferView)
                 value = library.from_view(device, view, spec.dtype)
-                address, _ = library.memory(value)
-                for start, size in lent:
-                    if start <= address < start + size:
-                        value = library.copy(value)
-                        break
+                if lent and _lies_within(library.address(value), lent):
+                    value = library.copy(value)
                 values.append(value)
             elif isinstance(spec, ScalarSpec):
                 value = results.get_variant(position)
@@ -233,6 +225,14 @@ class IreeFunction:
                 continue  # a constant is in the signature, not among the results
             position += 1
         return values
+
+
+def _lies_within(address: int, lent: Sequence[tuple[int, Any]]) -> bool:
+    """Tell whether an address lies in the memory of an argument."""
+    for start, view in lent:
+        if start <= address and address - start < view.byte_length:
+            return True
+    return False
 
 
 def _runtime_error(name: str, error: Exception) -> PeltonError:

@@ -17,9 +17,9 @@ FAMILY = Family("attention")
 
 @FAMILY.decomposes(
     aten.scaled_dot_product_attention.default,
-    reason="in float64 the lowering rounds to float32",
+    reason="in float64 the lowering rounds to float32; it has no dropout",
 )
-def attention_in_double(
+def attention_by_definition(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -30,8 +30,8 @@ def attention_in_double(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    """Return attention by its definition, for float64."""
-    if query.dtype is not torch.float64:
+    """Return attention by its definition, for float64 or with dropout."""
+    if query.dtype is not torch.float64 and not dropout_p:
         return NotImplemented
     if enable_gqa:
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)

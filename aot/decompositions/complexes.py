@@ -109,6 +109,12 @@ def div(x: Any, y: Any) -> Any:
     return _join((a * c + b * d) / norm, (b * c - a * d) / norm, model)
 
 
+@FAMILY.decomposes(aten.real.default, reason="real tensors crash the compiler")
+def real(x: Tensor) -> Any:
+    """Return the real part of a real tensor: itself."""
+    return NotImplemented if _is_complex(x) else x.clone()
+
+
 @FAMILY.decomposes(aten.neg.default, reason=_NO_LOWERING)
 def neg(x: Tensor) -> Any:
     """Return -x."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -91,12 +92,61 @@ for _operator, _dimensions in (
     (aten.avg_pool1d.default, 1),
     (aten.avg_pool2d.default, 2),
     (aten.avg_pool3d.default, 3),
+):
+    FAMILY.enter(
+        _operator,
+        _cut_to_reach(_operator, _dimensions),
+        reason="where a dimension of the result is 1, the input must be as long as the window",
+    )
+
+
+def _windows(size: int, window: int, step: int, padding: int, ceil_mode: bool) -> int:
+    """Return how many windows torch takes; none may start in the padding at the end."""
+    span = size + 2 * padding - window + (step - 1 if ceil_mode else 0)
+    count = span // step + 1
+    return count - 1 if ceil_mode and (count - 1) * step >= size + padding else count
+
+
+def _max_pool(operator: OpOverload, dimensions: int) -> Decomposition:
+    """Return the pooling of an input that is padded to just what the windows reach."""
+
+    def decomposition(
+        x: Tensor,
+        kernel: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] = (0,),
+        dilation: Sequence[int] = (1,),
+        ceil_mode: bool = False,
+    ) -> Any:
+        sizes = x.shape[-dimensions:]
+        if not (x.dtype.is_floating_point and all(isinstance(size, int) for size in sizes)):
+            return NotImplemented
+        steps, spread = _each(stride or kernel, dimensions), _each(dilation, dimensions)
+        ends: list[int] = []
+        exact = True
+        for size, window, step, before, apart in zip(
+            sizes, _each(kernel, dimensions), steps, _each(padding, dimensions), spread, strict=True
+        ):
+            reach = apart * (window - 1) + 1
+            count = _windows(size, reach, step, before, ceil_mode)
+            after = (count - 1) * step + reach - size - before
+            exact = exact and not ceil_mode and (count > 1 or after == before)
+            ends = [before, after, *ends]
+        if exact:
+            return NotImplemented
+        padded = torch.constant_pad_nd(x, ends, -math.inf)
+        return operator(padded, kernel, steps, [0] * dimensions, spread)
+
+    return decomposition
+
+
+for _operator, _dimensions in (
     (aten.max_pool1d.default, 1),
     (aten.max_pool2d.default, 2),
     (aten.max_pool3d.default, 3),
 ):
     FAMILY.enter(
         _operator,
-        _cut_to_reach(_operator, _dimensions),
+        _max_pool(_operator, _dimensions),
         reason="where a dimension of the result is 1, the input must be as long as the window",
     )

@@ -92,11 +92,18 @@ def digamma(x: Tensor) -> Tensor:
     return torch.where(x == 0, torch.copysign(torch.full_like(x, math.inf), -x), result)
 
 
-def _hurwitz(s: Any, q: Tensor) -> Any:
-    """Return the sum of (q + n) ** -s over n >= 0 by the Euler-Maclaurin formula."""
+def _hurwitz(s: Any, q: Tensor, odd: Any) -> Any:
+    """Return the sum of (q + n) ** -s over n >= 0 by the Euler-Maclaurin formula.
+
+    Args:
+        s: A number, or a tensor, above 1.
+        q: Where q is negative, s must be whole.
+        odd: Whether s is an odd number; a bool or a tensor.
+    """
     total = torch.zeros_like(q)
     for n in range(_SHIFT + 2):
-        total = total + (q + n) ** -s
+        size = (q + n).abs() ** -s  # the compiler's power of a negative number is NaN
+        total = total + torch.where((q + n < 0) & odd, -size, size)
     end = q + _SHIFT + 2
     total = total + end ** (1 - s) / (s - 1) + 0.5 * end**-s
     factor, power, divisor = s, end ** (-s - 1), 2.0
@@ -115,7 +122,9 @@ def zeta(s: Tensor, q: Tensor) -> Any:
     s, q = in_single(s.to(dtype)), in_single(q.to(dtype))
     whole = torch.logical_and(q <= 0, q == torch.floor(q))
     nan, inf = torch.full_like(s * q, math.nan), torch.full_like(s * q, math.inf)
-    sums = _hurwitz(torch.where(s > 1, s, torch.full_like(s, 2.0)), q)
+    sums = _hurwitz(
+        torch.where(s > 1, s, torch.full_like(s, 2.0)), q, torch.remainder(s, 2) == 1
+    )
     fraction = torch.logical_and(q <= 0, s != torch.floor(s))
     result = torch.where(whole, inf, torch.where(fraction, nan, sums))
     result = torch.where(s < 1, nan, torch.where(s == 1, inf, result))
@@ -129,8 +138,9 @@ def polygamma(order: int, x: Tensor) -> Any:
     if order == 0:
         return torch.digamma(x)
     wide = in_single(x)
-    size: Any = torch.special.zeta(torch.full_like(wide, order + 1.0), wide)
-    size = math.factorial(order) * size
+    whole = torch.logical_and(wide <= 0, wide == torch.floor(wide))
+    sums = math.factorial(order) * _hurwitz(order + 1.0, wide, order % 2 == 0)
+    size = torch.where(whole, torch.full_like(wide, math.inf), sums)
     return (size if order % 2 else -size).to(x.dtype)
 
 

@@ -15,7 +15,6 @@ from iree.compiler.ir import (
     RankedTensorType,
     Type,
     Value,
-    WalkResult,
 )
 
 from pelton.runtime import trees
@@ -268,26 +267,8 @@ def _emit(
         )
     for block, region in zip(blocks, op.regions, strict=True):
         block.append_to(region)
-    fenced = _touches_globals(op)
-    if fenced:
-        emission.emit_fence(trace)
     trace.ip.insert(op)
-    if fenced:
-        emission.emit_fence(trace)
     return op
-
-
-def _touches_globals(op: Operation) -> bool:
-    """Tell whether an operation's regions load or store globals, or call what may."""
-    found = False
-
-    def visit(inner: Operation) -> WalkResult:
-        nonlocal found
-        found = found or inner.name in ("util.global.load", "util.global.store", "func.call")
-        return WalkResult.INTERRUPT if found else WalkResult.ADVANCE
-
-    op.walk(visit)
-    return found
 
 
 class _Branch:

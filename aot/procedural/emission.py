@@ -35,16 +35,6 @@ if TYPE_CHECKING:
 OUT_OF_RANGE = 11
 """The status code of IREE for a value that is out of its range."""
 
-FENCE = "pelton.fence"
-"""The private function of `emit_fence`."""
-
-_FENCE_TEXT = f"""
-util.func private @{FENCE}() attributes {{inlining_policy = #util.inline.never}} {{
-  %0 = arith.constant 0 : i32
-  %1 = util.optimization_barrier %0 : i32
-  util.return
-}}"""
-
 
 def tensor_type(trace: IrTrace, shape: Sequence[Size], dtype: torch.dtype) -> Type:
     """Return the builtin tensor type of a shape; traced sizes are dynamic."""
@@ -245,23 +235,6 @@ def emit_copy(trace: IrTrace, source: IrTensor) -> IrTensor:
         other = flow.TensorEmptyOp(source.ir_type, dims)
         copied = arith.select(choice.result, source.ir_value, other.result)
         return sized(trace, copied, source.dtype, source.shape)
-
-
-def emit_fence(trace: IrTrace) -> None:
-    """Emit a call that keeps loads and stores of globals on their side of a loop or branch.
-
-    IREE moves loads of globals up and stores down past structured control flow as if nothing in it
-    touched them (3.13, `iree-util-simplify-global-accesses`), but not past calls; and it removes a
-    call of a function that does nothing, so this one holds a value back from optimisation.
-    """
-    builder = trace.module_builder
-    if FENCE not in builder.cache:
-        fence = Operation.parse(_FENCE_TEXT, context=trace.context)
-        builder.ip.insert(fence)
-        builder.symbol_table.insert(fence)
-        builder.cache[FENCE] = fence
-    with trace.emitting():
-        Operation.create("util.call", attributes={"callee": FlatSymbolRefAttr.get(FENCE)})
 
 
 def emit_global_load(trace: IrTrace, source: TensorGlobal) -> Value:

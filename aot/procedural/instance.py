@@ -18,6 +18,7 @@ from .procedures import Procedure
 from .program_members import ProgramMember
 from .programs import CapturedProgram, ProgramTable
 from .signature import signature_of
+from .stateful_loops import lower_stateful_control_flow
 from .trace import IrTrace
 from .view import ProcedureSelf
 
@@ -68,6 +69,7 @@ class ModuleInstance:
         table.import_all()
         self._state_signatures()
         add_state_accessors(self.builder)
+        lower_stateful_control_flow(self.builder)
         self.builder.finalize_construct()
 
     def view(self, trace: IrTrace) -> ProcedureSelf:

@@ -202,34 +202,38 @@ class IreeTarget:
     ) -> list[str]:
         """Compile; where the optimised pipeline fails on a limit of its own, with a simpler one."""
         run = compile_file_isolated if options.isolate else compile_file
-        first: CompilerFailed | None = None
-        for level, optimization in self._attempts(options.level):
+        failures: list[CompilerFailed] = []
+        for optimization, level in self._attempts(options.level).items():
             try:
                 run(source, path, [*flags, *optimization, *options.flags])
             except CompilerFailed as error:
-                first = first or error  # the one that the user asked about
+                failures.append(error)
+                if len(failures) > 1 and failures[-2].diagnostics == error.diagnostics:
+                    break  # not a matter of levels
                 continue
-            return [] if first is None else [_given_up(options.level, level, first)]
-        assert first is not None
+            return [_given_up(options.level, level, failures[0])] if failures else []
         asked = [*flags, *self._levels[options.level], *options.flags]
         name = f"target {self.name!r}"
-        raise compile_error(first.diagnostics, source, asked, name) from None
+        raise compile_error(failures[0].diagnostics, source, asked, name) from None
 
     @property
     def _levels(self) -> Mapping[int, tuple[str, ...]]:
         return PROCESSOR_LEVELS if self.backend == "llvm-cpu" else GPU_LEVELS
 
-    def _attempts(self, level: int) -> list[tuple[int, tuple[str, ...]]]:
-        """Return the levels to try, in order, each with its flags."""
-        lower = [number for number in (DEFAULT_LEVEL, 1) if number < level]
-        return [(number, self._levels[number]) for number in (level, *lower)]
+    def _attempts(self, level: int) -> dict[tuple[str, ...], int]:
+        """Return the flags to try, in order, each with its level."""
+        lower = [number for number in (3, 2, 1) if number < level]
+        attempts: dict[tuple[str, ...], int] = {}
+        for number in (level, *lower):
+            attempts.setdefault(self._levels[number], number)
+        return attempts
 
 
 def _given_up(asked: int, used: int, error: CompilerFailed) -> str:
     reason = error.diagnostics.strip().splitlines()[:1] or ["no reason given"]
     return (
-        f"compiled with optimization level {used}, as IREE failed at level {asked}: "
-        f"{reason[0][:200]}"
+        f"compiled with optimization level {used}, as IREE failed at level {asked} "
+        f"(optimization_level={used} would save that attempt): {reason[0][:200]}"
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 _ITERATIONS = 2
+_SUBGRAPHS = "pkg.torch."
 
 
 def optimize(model: Any) -> None:
@@ -21,6 +22,7 @@ def optimize(model: Any) -> None:
     passes = importlib.import_module("onnx_ir.passes.common")
     optimizer = importlib.import_module("onnxscript.optimizer")
     rewriter = importlib.import_module("onnxscript.rewriter")
+    _agree_on_versions(model)
     passes.InlinePass()(model)
     for _ in range(_ITERATIONS):
         optimizer.fold_constants(model)
@@ -34,6 +36,14 @@ def optimize(model: Any) -> None:
         passes.NameFixPass(),
     ):
         finish(model)
+
+
+def _agree_on_versions(model: Any) -> None:
+    """Give nested subgraphs one version: torch.onnx states another for those within others."""
+    for function in model.functions.values():
+        for domain in function.opset_imports:
+            if domain.startswith(_SUBGRAPHS):
+                function.opset_imports[domain] = model.opset_imports.get(domain, 1)
 
 
 def _exact_rules(rewriter: Any) -> Sequence[Any]:

@@ -19,7 +19,7 @@ DTYPES = (torch.float32, torch.int64, torch.bool, torch.float16, torch.bfloat16)
 
 RANDOM = (
     "bernoulli", "cauchy", "dropout", "empty", "exponential", "geometric", "log_normal",
-    "multinomial", "normal", "rand", "resize", "rrelu", "uniform",
+    "multinomial", "normal", "rand", "resize", "uniform",
 )  # fmt: skip
 """Words in the names of operators whose numbers are random or uninitialised: types and shapes are
 compared, not values."""
@@ -49,6 +49,19 @@ def full_name(info: Any) -> str:
 def is_random(name: str) -> bool:
     """Whether an operator's numbers are random or uninitialised."""
     return any(word in name for word in RANDOM) and "window" not in name
+
+
+def is_deterministic(sample: Sample) -> bool:
+    """Whether two calls of eager torch give the same numbers."""
+    try:
+        first, second = (
+            tree_flatten(sample.function(*(tensor.clone() for tensor in sample.tensors)))[0]
+            for _ in range(2)
+        )
+    except Exception:
+        return True
+    pairs = zip(first, second, strict=True)
+    return all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in pairs)
 
 
 def samples_of(info: Any, dtype: torch.dtype) -> list[Sample]:

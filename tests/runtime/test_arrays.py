@@ -17,7 +17,8 @@ FLOAT = DTYPES["float32"]
 
 def there_and_back(array: Any, dtype: DType = FLOAT, copy: bool = False) -> Any:
     library = arrays_for(array)
-    return library.from_view(CPU, library.to_view(CPU, array, dtype, copy), dtype)
+    view, _ = library.to_view(CPU, array, dtype, copy)
+    return library.from_view(CPU, view, dtype)
 
 
 def values(row: DType) -> torch.Tensor:

@@ -178,12 +178,10 @@ def test_basic_dynamic_dimensions(dynamic_add: runtime.Executable) -> None:
 
 def test_named_dimensions_must_be_equal() -> None:
     window = aot.NamedDimension("window", 3, 5, 7)
-    square = aot.compile(
-        lambda x: x @ x.transpose(1, 2), args=[aot.InputInfo((1, window, window), FLOAT)]
-    )
+    square = aot.compile(lambda x: x @ x, args=[aot.InputInfo((1, window, window), FLOAT)])
     for size in (3, 4, 5, 7):
         x = torch.rand(1, size, size)
-        torch.testing.assert_close(square(x), x @ x.transpose(1, 2))
+        torch.testing.assert_close(square(x), x @ x)
     with pytest.raises(runtime.SignatureError, match=r"dimension 2 \('window'\) is 4, but .* is 5"):
         square(torch.ones(1, 5, 4))
 

@@ -119,23 +119,47 @@ def test_a_dynamic_size_may_change_in_a_loop(flow: runtime.Executable) -> None:
     assert_same(flow.growing(2, torch.tensor([1.0, 2.0])), torch.tensor([1.0, 2.0, 1.0, 1.0]))
 
 
-def test_control_flow_is_scf_between_fences() -> None:
+def test_control_flow_without_state_is_scf() -> None:
+    class Pure(aot.CompiledModule):
+        def f(self, p=aot.AbstractBool, n=aot.AbstractIndex, x=aot.AbstractTensor(4)):
+            y = aot.cond(p, lambda: (x, 1), lambda: (x + 1, 2))
+            y = aot.for_loop(n, lambda i, c: (c[0] + x, c[1] + 1), y)
+            return aot.while_loop(lambda c: c[1] < 9, lambda c: (c[0], c[1] + 1), y)
+
+    check_ir(
+        aot.export(Pure),
+        """
+        CHECK: scf.if %arg0 -> (tensor<4xf32>, i64)
+        CHECK: scf.yield %arg2, %c1_i64
+        CHECK: else
+        CHECK: func.call @add
+        CHECK: scf.for %{{.*}} = %c0 to %arg1 step %c1 iter_args({{.*}}) -> (tensor<4xf32>, i64)
+        CHECK: scf.while
+        CHECK: arith.cmpi slt
+        CHECK: scf.condition
+        CHECK: scf.yield
+        """,
+    )
+
+
+def test_control_flow_over_globals_is_branches_between_blocks() -> None:
     check_ir(
         aot.export(Flow),
         """
         CHECK: func.func @branch(
-        CHECK: util.call @pelton.fence
-        CHECK: scf.if %arg0 -> (tensor<?xf32>, i64, tensor<?xf32>)
+        CHECK-NOT: scf.
+        CHECK: cf.cond_br %arg0, ^bb1, ^bb2
         CHECK: util.global.store {{.*}}@_count.global
-        CHECK: scf.yield
-        CHECK: else
-        CHECK: util.call @pelton.fence
+        CHECK: func.func @branch_of_tensor
+        CHECK: scf.if
         CHECK: func.func @sums
-        CHECK: scf.for %{{.*}} iter_args({{.*}}) -> (tensor<4xf32>, i64)
+        CHECK: cf.cond_br
+        CHECK: util.global.store {{.*}}@_total.global
         CHECK: func.func @halvings
         CHECK: scf.while
-        CHECK: scf.condition
-        CHECK: util.func private @pelton.fence() attributes {inlining_policy = #util.inline.never}
+        CHECK: func.func @only_state
+        CHECK: cf.cond_br
+        CHECK: call @step_total
         """,
     )
 
