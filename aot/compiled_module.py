@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -127,7 +128,8 @@ class CompiledModule:
             >>> CompiledModule.get_class_info(made).export_name
             'nothing'
         """
-        members = dict(dct)
+        caller = sys._getframe(1).f_globals.get("__name__", __name__)
+        members = {"__module__": caller, **dct}
         made = type(name, (cls,), members, export_name=export_name, options=options)
         return cast("type[CompiledModule]", made)
 

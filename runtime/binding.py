@@ -17,7 +17,6 @@ from .dtypes import dtype_of
 from .errors import SignatureError
 from .signature import ConstantSpec, Leaf, ScalarSpec, Signature, TensorSpec
 
-
 _REMEMBERED = 256
 """How many combinations of shapes and element types that fit a function remembers."""
 

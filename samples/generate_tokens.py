@@ -1,4 +1,4 @@
-"""Generate text with a small GPT: the whole greedy loop and its KV cache inside one compiled module.
+"""Generate text with a small GPT: the greedy loop and its KV cache inside one compiled module.
 
 The model has random weights, so the tokens mean nothing; what counts is that they are, one by one,
 those of eager PyTorch, from a process that has no PyTorch, and how long they take.

@@ -122,9 +122,7 @@ def zeta(s: Tensor, q: Tensor) -> Any:
     s, q = in_single(s.to(dtype)), in_single(q.to(dtype))
     whole = torch.logical_and(q <= 0, q == torch.floor(q))
     nan, inf = torch.full_like(s * q, math.nan), torch.full_like(s * q, math.inf)
-    sums = _hurwitz(
-        torch.where(s > 1, s, torch.full_like(s, 2.0)), q, torch.remainder(s, 2) == 1
-    )
+    sums = _hurwitz(torch.where(s > 1, s, torch.full_like(s, 2.0)), q, torch.remainder(s, 2) == 1)
     fraction = torch.logical_and(q <= 0, s != torch.floor(s))
     result = torch.where(whole, inf, torch.where(fraction, nan, sums))
     result = torch.where(s < 1, nan, torch.where(s == 1, inf, result))

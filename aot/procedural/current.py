@@ -23,11 +23,11 @@ def current_ir_trace() -> IrTrace:
         ProcedureTraceError: None is.
 
     Example:
-        >>> current_ir_trace()
-        Traceback (most recent call last):
-        ...
-        pelton.aot.procedural.errors.ProcedureTraceError: no procedure is being traced; this works \
-only inside a method of a CompiledModule, while the class is exported
+        >>> try:
+        ...     current_ir_trace()
+        ... except ProcedureTraceError as error:
+        ...     print(str(error).partition(";")[0])
+        no procedure is being traced
     """
     trace = _current.get()
     if trace is None:

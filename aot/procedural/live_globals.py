@@ -19,7 +19,7 @@ from .scalars import IrScalar
 from .tensors import IrImmediateTensor, IrTensor
 
 if TYPE_CHECKING:
-    from .declare import GlobalsDef
+    from .globals_def import GlobalsDef
     from .trace import IrTrace
 
 

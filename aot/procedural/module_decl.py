@@ -19,7 +19,7 @@ from ..builder import ModuleBuilderOptions
 from ..errors import ExportError, SourceLocation
 from ..tensor_traits import DeviceAffinity
 from .abstract import AbstractIntrinsic, AbstractTypedef
-from .declare import GlobalsDef
+from .globals_def import GlobalsDef
 
 _CONSTANTS = (bool, int, float, str, torch.dtype, torch.device)
 
@@ -140,10 +140,9 @@ def module_name_of(class_name: str) -> str:
 
 def _declaring_classes(cls: type) -> list[type]:
     """Return the classes whose members count: the user's, the most derived first."""
+    root = next(base for base in cls.__mro__ if vars(base).get("_decl", cls) is None)
     return [
-        base
-        for base in cls.__mro__
-        if base is not object and not base.__module__.startswith(("pelton.", "typing"))
+        base for base in cls.__mro__ if base not in (object, root) and base.__module__ != "typing"
     ]
 
 

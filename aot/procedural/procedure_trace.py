@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from iree.compiler.dialects import func as func_dialect
-from iree.compiler.ir import Location, RankedTensorType, Value
+from iree.compiler.ir import DictAttr, Location, RankedTensorType, Value
 
 from pelton.runtime import trees
 from pelton.runtime.dtypes import BY_TORCH_MLIR
@@ -97,9 +97,13 @@ class ProcedureTrace(IrTrace):
         tree, leaves = trees.describe([list(posargs), dict(kwargs)], _is_abstract)
         abstract = [leaf for leaf in leaves if _is_abstract(leaf)]
         types = [leaf.get_ir_type(module_builder) for leaf in abstract]
-        attributes = attributes_from_argument_device_affinities(
-            arg_device, len(types), module_builder.context
-        )
+        context = module_builder.context
+        attributes = [
+            DictAttr.get(entries, context)
+            for entries in attributes_from_argument_device_affinities(
+                arg_device, len(types), context
+            )
+        ]
         _, func_op = module_builder.create_func_op(
             symbol_name, types, public, argument_attributes=attributes or None
         )

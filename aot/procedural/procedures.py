@@ -204,8 +204,7 @@ class Procedure:
         key = tuple((index, type(value), value) for index, value in sorted(constants.items()))
         found = self._specialised.get(key)
         if found is None:
-            symbol = self._owner.builder.reserve_symbol(f"{self.decl.name}$1")
-            found = Procedure(self._owner, self.decl, symbol, constants, public=False)
+            found = Procedure(self._owner, self.decl, self.decl.name, constants, public=False)
             self._specialised[key] = found
             self._owner.specialised.append(found)
         return found

@@ -143,6 +143,9 @@ class ProgramTable:
         assert isinstance(table, ProgramTable)
         return table
 
+    def __len__(self) -> int:
+        return len(self._by_key)
+
     def find(self, callee: Callee, arguments: Arguments) -> CapturedProgram:
         """Return the program of a callee for arguments of certain types, captured at most once.
 

@@ -6,13 +6,13 @@ import difflib
 import functools
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils._pytree import tree_map_only
 
-from .declare import TrackedGlobal
+from .globals_def import TrackedGlobal
 from .jittable import jittable
 from .live_globals import live
 from .module_decl import AnnotatedProcedure
@@ -125,10 +125,23 @@ class ModuleMember:
     def __getattr__(self, name: str) -> Any:
         trace, module, path, state = self._member
         value = getattr(module, name)
-        if isinstance(value, torch.nn.Module):
-            return ModuleMember(trace, value, f"{path}.{name}", f"{state}.{name}")
         if isinstance(value, types.MethodType) and value.__self__ is module:
             return _method(trace, value, f"{path}.{name}", state)
+        return self._part(value, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._part(self._member[1][key], str(key))  # type: ignore[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[key] for key in range(len(self)))
+
+    def __len__(self) -> int:
+        return len(self._member[1])  # type: ignore[arg-type]
+
+    def _part(self, value: Any, name: str) -> Any:
+        trace, _, path, state = self._member
+        if isinstance(value, torch.nn.Module):
+            return ModuleMember(trace, value, f"{path}.{name}", f"{state}.{name}")
         return value
 
 

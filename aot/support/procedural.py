@@ -34,11 +34,11 @@ from ..procedural.abstract import (
     abstractify_single_value,
 )
 from ..procedural.current import current_ir_trace, new_ir_trace_scope
-from ..procedural.declare import GlobalsDef
 from ..procedural.devices import attributes_from_argument_device_affinities
 from ..procedural.emitter import IREEEmitter
 from ..procedural.errors import ProcedureTraceError
 from ..procedural.function_builder import FunctionBuilder
+from ..procedural.globals_def import GlobalsDef
 from ..procedural.intrinsics import CallableIntrinsic, EmptyType, Intrinsic
 from ..procedural.live_globals import (
     IrGlobalScalar,

@@ -54,10 +54,12 @@ PROCESSOR_LEVELS: dict[int, tuple[str, ...]] = {
     1: ("--iree-opt-level=O1",),
     2: ("--iree-opt-level=O1", _CHANNELS_LAST),
     3: ("--iree-opt-level=O1", _CHANNELS_LAST, _DATA_TILING),
-    4: ("--iree-opt-level=O2", _CHANNELS_LAST, _DATA_TILING),
+    4: ("--iree-opt-level=O1", _CHANNELS_LAST, _DATA_TILING),
     5: ("--iree-opt-level=O3", _CHANNELS_LAST, _DATA_TILING),
 }
-"""The flags of each `optimization_level` for processors: docs/optimization_levels.md says why."""
+"""The flags of each `optimization_level` for processors: docs/optimization_levels.md says why.
+Up to level 3, data is not tiled where parameters are external: they would be copied at each load,
+and no longer be shared between programs and with the archive."""
 
 GPU_LEVELS: dict[int, tuple[str, ...]] = {
     level: (f"--iree-opt-level=O{min(level, 3)}",) for level in PROCESSOR_LEVELS
@@ -166,10 +168,12 @@ class IreeTarget:
             with open(source, "wb") as file:
                 module_op.write_bytecode(file)
             target, flags, notes = self._target(source, options)
-            notes += self._compile(source, path, options, flags)
-        info = VmfbInfo(target, _versions(), parameters_of(module_op), _stated(options, notes))
-        append_info(path, info)
-        return Artifact(path, tuple(notes))
+            parameters = parameters_of(module_op)
+            attempts = self._attempts(options.level, bool(parameters))
+            compiled = self._compile(source, path, options, flags, attempts)
+        stated = _stated(options, [*notes, *compiled.notes])
+        append_info(path, VmfbInfo(target, _versions(), parameters, stated))
+        return Artifact(path, (*notes, *(compiled.notes if compiled.worth_a_warning else ())))
 
     def _target(
         self, source: Path, options: IreeOptions
@@ -198,12 +202,17 @@ class IreeTarget:
         return {"backend": self.backend, **gpu}, flags, []
 
     def _compile(
-        self, source: Path, path: Path, options: IreeOptions, flags: Sequence[str]
-    ) -> list[str]:
+        self,
+        source: Path,
+        path: Path,
+        options: IreeOptions,
+        flags: Sequence[str],
+        attempts: Mapping[tuple[str, ...], int],
+    ) -> _Compiled:
         """Compile; where the optimised pipeline fails on a limit of its own, with a simpler one."""
         run = compile_file_isolated if options.isolate else compile_file
         failures: list[CompilerFailed] = []
-        for optimization, level in self._attempts(options.level).items():
+        for optimization, level in attempts.items():
             try:
                 run(source, path, [*flags, *optimization, *options.flags])
             except CompilerFailed as error:
@@ -211,30 +220,51 @@ class IreeTarget:
                 if len(failures) > 1 and failures[-2].diagnostics == error.diagnostics:
                     break  # not a matter of levels
                 continue
-            return [_given_up(options.level, level, failures[0])] if failures else []
-        asked = [*flags, *self._levels[options.level], *options.flags]
+            return _Compiled(options.level, level, failures)
+        asked = [*flags, *next(iter(attempts)), *options.flags]
         name = f"target {self.name!r}"
         raise compile_error(failures[0].diagnostics, source, asked, name) from None
 
-    @property
-    def _levels(self) -> Mapping[int, tuple[str, ...]]:
-        return PROCESSOR_LEVELS if self.backend == "llvm-cpu" else GPU_LEVELS
+    def _attempts(self, level: int, external: bool) -> dict[tuple[str, ...], int]:
+        """Return the flags to try, in order, each with its level.
 
-    def _attempts(self, level: int) -> dict[tuple[str, ...], int]:
-        """Return the flags to try, in order, each with its level."""
-        lower = [number for number in (3, 2, 1) if number < level]
+        Args:
+            level: The level that the user asked for.
+            external: Whether the module has external parameters.
+        """
+        levels = PROCESSOR_LEVELS if self.backend == "llvm-cpu" else GPU_LEVELS
         attempts: dict[tuple[str, ...], int] = {}
-        for number in (level, *lower):
-            attempts.setdefault(self._levels[number], number)
+        for number in (level, *(lower for lower in (4, 3, 2, 1) if lower < level)):
+            flags = levels[number]
+            if external and number <= DEFAULT_LEVEL:
+                flags = tuple(flag for flag in flags if flag != _DATA_TILING)
+            attempts.setdefault(flags, number)
         return attempts
 
 
-def _given_up(asked: int, used: int, error: CompilerFailed) -> str:
-    reason = error.diagnostics.strip().splitlines()[:1] or ["no reason given"]
-    return (
-        f"compiled with optimization level {used}, as IREE failed at level {asked} "
-        f"(optimization_level={used} would save that attempt): {reason[0][:200]}"
-    )
+@dataclass(frozen=True)
+class _Compiled:
+    """At which level a compile worked, and how those before failed."""
+
+    asked: int
+    used: int
+    failures: Sequence[CompilerFailed]
+
+    @property
+    def notes(self) -> list[str]:
+        """What the artifact says of it."""
+        if not self.failures:
+            return []
+        reason = self.failures[0].diagnostics.strip().splitlines()[:1] or ["no reason given"]
+        return [
+            f"compiled with optimization level {self.used}, as IREE failed at level {self.asked} "
+            f"(optimization_level={self.used} would save that attempt): {reason[0][:200]}"
+        ]
+
+    @property
+    def worth_a_warning(self) -> bool:
+        """Whether more is lost than the data tiling that comes with the default level."""
+        return bool(self.failures) and (self.asked, self.used) != (DEFAULT_LEVEL, 2)
 
 
 def cuda_architecture(name: str) -> tuple[str, str]:

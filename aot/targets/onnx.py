@@ -22,7 +22,7 @@ from pelton.runtime.sizes import UNKNOWN, Dim, names_in, render
 
 from ..capture import TRACING_LOCK, tracing_settings
 from ..errors import ExportError, UnsupportedOpError
-from .onnx_optimizer import optimize
+from .onnx_optimizer import nested_subgraphs, optimize
 from .raise_fx import ModuleSource, Port, Raised, raise_function
 from .reexport import reexport
 
@@ -184,7 +184,7 @@ def _imported(package: str) -> Any:
 
 
 def _converted(raised: Raised, program: ExportedProgram) -> Any:
-    with TRACING_LOCK, tracing_settings():
+    with TRACING_LOCK, tracing_settings(), nested_subgraphs():
         try:
             converted = torch.onnx.export(
                 program,

@@ -190,3 +190,20 @@ def test_what_is_no_module_is_refused(tmp_path: Path) -> None:
     (tmp_path / "module.mlir").write_text("nothing of the kind")
     with pytest.raises(aot.ArtifactError, match=r"module\.mlir"):
         aot.to_torch(tmp_path / "module.mlir")
+
+
+def test_initializers_run_before_the_first_call(tmp_path: Path) -> None:
+    (tmp_path / "module.mlir").write_text("""
+    util.global private mutable @_count.global = dense<0> : tensor<2xi32>
+    util.initializer {
+      %seven = arith.constant 7 : i32
+      %filled = flow.tensor.splat %seven : tensor<2xi32>
+      util.global.store %filled, @_count.global : tensor<2xi32>
+      util.return
+    }
+    func.func @main() -> tensor<2xi32> {
+      %count = util.global.load @_count.global : tensor<2xi32>
+      return %count : tensor<2xi32>
+    }""")
+    program = aot.to_torch(tmp_path / "module.mlir")
+    assert_same(program(), torch.tensor([7, 7], dtype=torch.int32))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from torch.fx import GraphModule
 
-from . import attention, numbers, views
+from . import attention, numbers, scalars, views
 from .cleanup import drop_checks
 from .inserter import Inserter, fake_mode_of
+from .sizes import fix_constant_sizes
 
 RULES = {
     **dict.fromkeys(views.TARGETS, views.rewrite_view),
     **dict.fromkeys(attention.TARGETS, attention.rewrite_attention),
+    **dict.fromkeys(scalars.TARGETS, scalars.rewrite_comparison),
     **dict.fromkeys(numbers.TARGETS, numbers.rewrite_number),
 }
 """Which function rewrites a call, by its target."""
@@ -28,6 +30,7 @@ def rewrite_graph(module: GraphModule) -> None:
     drop_checks(module.graph)
     nodes = list(module.graph.nodes)
     fake_mode = fake_mode_of(nodes)
+    fix_constant_sizes(module.graph, fake_mode)
     for node in nodes:
         rule = RULES.get(node.target) if node.op == "call_function" else None
         if rule is not None and node.meta.get("val") is not None:

@@ -61,6 +61,8 @@ class Constants:
         resource = _RESOURCE.search(text)
         if resource is not None:
             return self._resource(resource["name"], shape, dtype)
+        if 0 in shape:
+            return torch.empty(shape, dtype=dtype)
         dense = _DENSE.search(text)
         if dense is None:
             raise UnsupportedOpError(f"a constant of an unknown form: {text[:80]}")

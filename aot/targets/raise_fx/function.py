@@ -21,7 +21,8 @@ from . import (
     torch_operators,
     torch_values,
 )
-from .globals_and_calls import operations_run_by
+from .branches import run_region
+from .calls import operations_run_by
 from .raised import Port, Raised
 from .raiser import Handler, HandlerTable, Options, Raiser, identifier
 from .scope import dtype_of
@@ -42,7 +43,7 @@ HANDLERS: HandlerTable = {
 }
 """The operations with a handler of their own; the others are operators that torch has."""
 
-_PARTS_OF_OTHERS = (*control_flow.TERMINATORS, "util.status.check_ok")
+_PARTS_OF_OTHERS = (*control_flow.TERMINATORS, control_flow.CHECK)
 
 
 def raise_function(
@@ -64,8 +65,23 @@ def raise_function(
     function = source.function(name)
     refuse_unsupported(source, function)
     source.check_parameters(_used_globals(source, function))
+    while source.initializers:
+        _initialize(source, source.initializers.pop(0))
     raiser = Raiser(source, Options(weights_as_inputs, effects), handler_of)
     return _Building(raiser, function, source.signatures[name]).raised()
+
+
+def _initialize(source: ModuleSource, initializer: Operation) -> None:
+    """Run an initializer in eager: what it stores is what globals have at first."""
+    refuse_unsupported(source, initializer)
+    raiser = Raiser(source, Options(effects=False), handler_of)
+    run_region(raiser, initializer.regions[0])
+    module = raiser.root.finish(tuple(raiser.state.values()))
+    items = [source.globals[symbol] for symbol in raiser.state_inputs]
+    with torch.no_grad():
+        values = module(*(_initial(source, item) for item in items))
+    for symbol, value in zip(raiser.state, values, strict=True):
+        source.initialize(source.globals[symbol], value)
 
 
 def handler_of(op: Operation) -> Handler:
@@ -117,14 +133,15 @@ class _Building:
     def __init__(self, raiser: Raiser, function: Operation, signature: Signature) -> None:
         self._raiser = raiser
         self._signature = signature
-        self._block = function.regions[0].blocks[0]
+        self._region = function.regions[0]
+        self._block = self._region.blocks[0]
         self._ports: dict[Node, Port] = {}
 
     def raised(self) -> Raised:
         raiser = self._raiser
         arguments = [value.type for value in self._block.arguments]
         raiser.bind_arguments(self._block, self._arguments(arguments))
-        returned = raiser.run(self._block)
+        returned = run_region(raiser, self._region)
         outputs, nodes = self._results(returned)
         for symbol in [
             s for s, now in raiser.state.items() if now is not raiser.state_inputs.get(s)

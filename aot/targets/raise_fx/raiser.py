@@ -93,8 +93,16 @@ class Raiser:
         Raises:
             UnsupportedOpError: An operation cannot be raised; names the user's line.
         """
-        *body, last = (view.operation for view in block.operations)
-        for op in body:
+        self.run_body(block)
+        return [*[*block.operations][-1].operation.operands]
+
+    def run_body(self, block: Block) -> None:
+        """Raise the operations of a block but the last one.
+
+        Raises:
+            UnsupportedOpError: An operation cannot be raised; names the user's line.
+        """
+        for op in [view.operation for view in block.operations][:-1]:
             try:
                 self._handler_of(op)(self, op)
             except PeltonError:
@@ -106,15 +114,13 @@ class Raiser:
                     operators=(op.name,),
                     location=location_of(op),
                 ) from error
-        return list(last.operands)
 
-    def inline(self, function: Operation, arguments: Sequence[Any]) -> list[Any]:
-        """Raise the body of a function in place of a call; return its results."""
+    @contextlib.contextmanager
+    def called(self) -> Iterator[None]:
+        """Raise the body of another function, in which values of this one are not known."""
         outside, self._values = self._values, {}
         try:
-            block = function.regions[0].blocks[0]
-            self.bind_arguments(block, arguments)
-            return self.values(self.run(block))
+            yield
         finally:
             self._values = outside
 

@@ -68,6 +68,7 @@ class ModuleSource:
         functions: All its functions by name.
         globals: All its globals by name.
         signatures: What each entry point takes and gives.
+        initializers: The operations that store to globals before any function runs.
         parameters: The values of external parameters, by scope.
     """
 
@@ -76,6 +77,7 @@ class ModuleSource:
     functions: dict[str, Operation]
     globals: dict[str, Global]
     signatures: dict[str, Signature]
+    initializers: list[Operation] = field(default_factory=list)
     parameters: Mapping[str, ParameterSet] = field(default_factory=dict)
     _tensors: dict[str, torch.Tensor] = field(default_factory=dict)
 
@@ -107,6 +109,10 @@ class ModuleSource:
         if item.symbol not in self._tensors:
             self._tensors[item.symbol] = self._read(item)
         return self._tensors[item.symbol]
+
+    def initialize(self, item: Global, value: torch.Tensor) -> None:
+        """Give a global another value to have at first."""
+        self._tensors[item.symbol] = value.to(item.storage)
 
     def check_parameters(self, used: Iterable[Global]) -> None:
         """Check that the values of external parameters are there and fit.
@@ -160,10 +166,13 @@ def open_source(
     """
     functions: dict[str, Operation] = {}
     globals_: dict[str, Global] = {}
+    initializers: list[Operation] = []
     for view in module_op.regions[0].blocks[0].operations:
         op = view.operation
         if op.name in FUNCTIONS:
             functions[symbol_of(op)] = op
+        elif op.name == "util.initializer":
+            initializers.append(op)
         elif op.name == "util.global":
             found = _global(op, {item.name for item in globals_.values() if item.mutable})
             globals_[found.symbol] = found
@@ -174,7 +183,7 @@ def open_source(
     scopes = parameter_table(globals_.values())
     given = load_parameters(parameters, scopes)
     constants = Constants(module_op, resources, bytecode)
-    return ModuleSource(module_op, constants, functions, globals_, signatures, given)
+    return ModuleSource(module_op, constants, functions, globals_, signatures, initializers, given)
 
 
 def symbol_of(op: Operation, attribute: str = "sym_name") -> str:

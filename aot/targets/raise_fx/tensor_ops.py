@@ -26,6 +26,12 @@ def _same(raiser: Raiser, op: Operation) -> None:
     raiser.bind(op, raiser.value(op.operands[0]))
 
 
+def _bitcast(raiser: Raiser, op: Operation) -> None:
+    dtype = value_dtype(op.results[0].type)
+    value = raiser.value(op.operands[0])
+    raiser.bind(op, raiser.emit(aten.view.dtype, value, dtype, dtype=dtype))
+
+
 def _dim(raiser: Raiser, op: Operation) -> None:
     tensor, axis = raiser.values(op.operands)
     type_ = tensor_type(op.operands[0].type)
@@ -232,6 +238,7 @@ HANDLERS: HandlerTable = {
     "tensor.extract_slice": _extract_slice,
     "tensor.insert_slice": _insert_slice,
     "tensor.from_elements": _from_elements,
+    "flow.tensor.bitcast": _bitcast,
     "flow.tensor.empty": _empty,
     "flow.tensor.reshape": _reshape,
     "flow.tensor.slice": _slice,

@@ -27,6 +27,11 @@ _CODES: dict[str, dict[int, Any]] = {
 """What the integers stand for that the dialect has for torch's enumerations."""
 
 
+_WITH_TENSORS: dict[OpOverload, OpOverload] = {
+    getattr(aten, name).Scalar: getattr(aten, name).Tensor for name in ("add", "div", "mul", "sub")
+}
+
+
 @functools.lru_cache(maxsize=2048)
 def overload_of(name: str) -> OpOverload | None:
     """Return torch's operator of a name in the torch dialect; None where there is none.
@@ -63,6 +68,9 @@ def raise_operator(raiser: Raiser, op: Operation) -> None:
             args.append(actual)
         elif isinstance(actual, Node) or actual != formal.default_value:
             keywords[formal.name] = actual
+    if overload in _WITH_TENSORS and _is_symbolic(args[1]) and args[2:] in ([], [1]):
+        _with_tensor(raiser, op, overload, args)
+        return
     dtypes = [found.dtype if (found := tensor_type(r.type)) else None for r in op.results]
     single = dtypes[0] if len(dtypes) == 1 else None
     result = raiser.emit(overload, *args, dtype=single, keywords=keywords)
@@ -72,6 +80,18 @@ def raise_operator(raiser: Raiser, op: Operation) -> None:
         parts = enumerate(dtypes)
         items = [raiser.emit(operator.getitem, result, i, dtype=dtype) for i, dtype in parts]
         raiser.bind(op, *items)
+
+
+def _is_symbolic(value: Any) -> bool:
+    return isinstance(value, Node) and dtype_of(value) is None
+
+
+def _with_tensor(raiser: Raiser, op: Operation, overload: OpOverload, args: list[Any]) -> None:
+    """Raise an operator whose number only a run tells: ONNX has it as a tensor."""
+    type_ = tensor_type(op.results[0].type)
+    assert type_ is not None
+    number = raiser.as_tensor(args[1], type_.dtype)
+    raiser.bind(op, raiser.emit(_WITH_TENSORS[overload], args[0], number, dtype=type_.dtype))
 
 
 def _decoded(value: Any, formal: torch.Argument) -> Any:

@@ -176,7 +176,7 @@ def test_options_reach_the_function() -> None:
 
 
 def test_an_unknown_pass_is_refused() -> None:
-    with pytest.raises(aot.ExportError, match="unknown pass 'fuse'; known: functorch_functionalize"):
+    with pytest.raises(aot.ExportError, match="unknown pass 'fuse'; known: functorch_func"):
         aot.jittable(lambda x: x, passes=("fuse",))
 
 

@@ -16,6 +16,9 @@ from ...programs import assert_same, check_ir, through_files
 NET = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)).requires_grad_(False).eval()
 
 
+TREE = {"a": aot.AbstractTensor(2), "b": [aot.AbstractI64, 7]}
+
+
 class Both(NamedTuple):
     first: Any
     second: Any
@@ -70,10 +73,10 @@ class Derived(Base, Mixin, export_name="derived"):
     def calls_program(self, x=aot.AbstractTensor(2)):
         return self._mapped(x, options={"y": x + 1})
 
-    def trees(self, tree={"a": aot.AbstractTensor(2), "b": [aot.AbstractI64, 7]}):
+    def trees(self, tree=TREE):
         return self.summed(tree), isinstance(self, Derived)
 
-    def summed(self, tree={"a": aot.AbstractTensor(2), "b": [aot.AbstractI64, 7]}):
+    def summed(self, tree=TREE):
         return tree["a"] * tree["b"][0] + tree["b"][1] + self._helper(self.two)
 
     @property
@@ -146,7 +149,7 @@ def test_the_signature_has_names_defaults_dimensions_and_lines(
     derived: runtime.Executable,
 ) -> None:
     late = derived.functions["late"].signature
-    assert str(late.python()) == "(x, *, power=1, offset=0.5)" or "power=1" in str(late.python())
+    assert str(late.python()) == "(x, power=1, *, offset=0.5)"
     assert str(derived.functions["calls_net"].signature).startswith(
         "calls_net(x: float32[x_dim0, 4]) -> (float32[x_dim0, 4], float32[x_dim0, 4], float32["
     )
@@ -163,7 +166,7 @@ def test_named_dimensions_have_bounds_and_are_equal(tmp_path: Path) -> None:
     exe = through_files(aot.export(Named), tmp_path)
     x, y = torch.randn(3, 2), torch.randn(3)
     assert_same(exe.f(x, y), x + y[:, None])
-    with pytest.raises(aot.SignatureError, match="range 2..4"):
+    with pytest.raises(aot.SignatureError, match=r"range 2\.\.4"):
         exe.f(torch.randn(5, 2), torch.randn(5))
     with pytest.raises(aot.SignatureError, match="must be equal"):
         exe.f(x, torch.randn(2))
@@ -174,12 +177,12 @@ def test_calls_are_calls_in_the_ir() -> None:
         aot.export(Derived),
         """
         CHECK: func.func @early
-        CHECK: call @"late$1"(%arg0) : (tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+        CHECK: call @late$1(%arg0) : (tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
         CHECK: func.func @late(
         CHECK: func.func @overridden
         CHECK: func.func @summed
         CHECK: func.func @shared
-        CHECK: func.func private @"late$1"
+        CHECK: func.func private @late$1
         """,
     )
 
@@ -196,7 +199,7 @@ def test_every_operation_has_the_users_own_line() -> None:
     text = module.get_asm(enable_debug_info=True, use_local_scope=True)
     for operation, offset in (("arith.addi", 1), ("arith.muli", 2), ("flow.tensor.slice", 3)):
         line = next(line for line in text.splitlines() if operation in line)
-        assert f"test_procedures.py\":{first + offset}:" in line
+        assert f'test_procedures.py":{first + offset}:' in line
 
 
 def test_argument_devices_are_stated() -> None:

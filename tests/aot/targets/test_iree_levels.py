@@ -29,10 +29,12 @@ class Compiler:
         self.real = real
         self.fails = fails
         self.attempts: list[str] = []
+        self.flags: list[Sequence[str]] = []
 
     def __call__(self, source: Path, target: Path, flags: Sequence[str]) -> None:
         level = next(flag for flag in flags if flag.startswith("--iree-opt-level"))
         self.attempts.append(f"{level[-2:]}{'+tiling' if TILING in flags else ''}")
+        self.flags.append(flags)
         message = self.fails(flags)
         if message:
             raise CompilerFailed(message)
@@ -56,6 +58,29 @@ def test_failure_of_a_level_falls_back_and_says_so(
     assert "failed at level 5" in exe.info.options["notes"][0]
 
 
+def test_default_level_without_tiling_is_stated_by_the_artifact_only(
+    module: aot.ExportOutput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, lambda flags: "error: tiling" if TILING in flags else "")
+    module.compile(tmp_path / "a.vmfb")
+    exe = runtime.load(tmp_path / "a.vmfb")
+    assert "optimization level 2, as IREE failed at level 3" in exe.info.options["notes"][0]
+
+
+@pytest.mark.parametrize(("level", "tiled"), [(2, False), (3, False), (4, True), (5, True)])
+def test_external_parameters_are_tiled_on_request_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: int, tiled: bool
+) -> None:
+    """Tiled, they would be copied at each load; as they are, programs share the archive's."""
+    compiler = install(monkeypatch, lambda flags: "")
+    model = torch.nn.Linear(3, 2)
+    out = aot.export(model, args=(torch.zeros(1, 3),), external_parameters=True)
+    out.compile(tmp_path / "a.vmfb", optimization_level=level)
+    assert [TILING in flags for flags in compiler.flags] == [tiled]
+    exe = runtime.load(tmp_path / "a.vmfb", parameters=model.state_dict())
+    torch.testing.assert_close(exe(torch.ones(1, 3)), model(torch.ones(1, 3)).detach())
+
+
 def test_same_failure_twice_is_not_a_matter_of_levels(
     module: aot.ExportOutput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,9 +95,11 @@ def test_same_failure_twice_is_not_a_matter_of_levels(
 def test_attempts_go_down_and_never_repeat(level: int) -> None:
     for name in ("cpu", "cuda"):
         target, _ = find_target(name)
-        levels = list(target._attempts(level).values())  # type: ignore[attr-defined]
-        assert levels[0] == level
-        assert levels == sorted(set(levels), reverse=True)
+        for external in (False, True):
+            attempts = target._attempts(level, external)  # type: ignore[attr-defined]
+            levels = list(attempts.values())
+            assert levels[0] == level
+            assert levels == sorted(set(levels), reverse=True)
 
 
 @pytest.mark.parametrize("level", [-1, 6, "3", True, 2.0])

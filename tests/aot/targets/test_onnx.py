@@ -15,7 +15,7 @@ from pelton.aot.targets import onnx
 from pelton.aot.targets.raise_fx import open_source
 
 from ..weights import TOKENS, eager, varied
-from .raising import OnnxRun, assert_all_equal, forms_of
+from .raising import OnnxRun, assert_all_equal
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")
@@ -172,7 +172,7 @@ def test_numbers_that_drive_shapes_are_inputs(tmp_path: Path) -> None:
     assert_all_equal(out, tmp_path, resized, *calls)
     program = out.to_onnx(tmp_path / "model.onnx")
     assert program.inputs[1].is_python_number
-    assert [dim.name for dim in program.dims][0] == "batch"
+    assert program.dims[0].name == "batch"
 
 
 def test_containers_keep_their_names(tmp_path: Path) -> None:
@@ -200,8 +200,8 @@ def test_dimensions_have_the_names_of_the_user(tmp_path: Path) -> None:
 def test_external_parameters_are_put_in(tmp_path: Path) -> None:
     model = varied()
     out = aot.export(model, args=(TOKENS,), external_parameters=lambda name: name != "coarse")
-    for run in forms_of(out, tmp_path):
-        torch.testing.assert_close(run(TOKENS), eager(model, TOKENS))
+    run = OnnxRun(out.to_onnx(tmp_path / "model.onnx"))
+    torch.testing.assert_close(run(TOKENS), eager(model, TOKENS))
 
 
 def test_weights_may_be_inputs(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_all_operators_that_onnx_lacks_are_named(tmp_path: Path) -> None:
     def pooled(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return F.adaptive_max_pool2d(x, 2), torch.cumprod(x, -1)
 
-    out = aot.export(pooled, args=(torch.ones(1, 1, 4, 4),))
+    out = aot.export(pooled, args=(torch.ones(1, 1, 3, 4),))
     with pytest.raises(aot.UnsupportedOpError, match=r"have no form in ONNX") as info:
         out.to_onnx(tmp_path / "model.onnx")
     assert info.value.operators == ("aten.adaptive_max_pool2d.default", "prims.prod.default")

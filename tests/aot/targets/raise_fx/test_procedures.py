@@ -137,6 +137,22 @@ def test_a_loop_until_a_condition(tmp_path: Path) -> None:
         assert_same(form(x), (x * 32, 5))
 
 
+def test_a_loop_calls_a_procedure_that_stores(tmp_path: Path) -> None:
+    class Repeated(aot.CompiledModule):
+        total = aot.export_global(aot.AbstractTensor(2), mutable=True, uninitialized=False)
+
+        def add(self, x=aot.AbstractTensor(2)):
+            self.total = self.total + x
+            return self.total
+
+        def repeat(self, x=aot.AbstractTensor(2), n=aot.AbstractIndex):
+            return aot.for_loop(n, lambda i, last: self.add(last), x)
+
+    for form in forms_of(aot.export(Repeated), tmp_path, "repeat"):
+        assert_same(form(torch.ones(2), 3), torch.full((2,), 4.0))
+        assert_same(form(torch.ones(2), 1), torch.full((2,), 5.0))
+
+
 def test_stores_in_loops_reach_later_calls() -> None:
     program = aot.to_torch(aot.export(Flow))
     program.loop(torch.ones(3), 4)

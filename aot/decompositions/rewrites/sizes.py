@@ -1,0 +1,50 @@
+"""Sizes that are expressions of others but always the same number, said as that number.
+
+The compiler takes a dynamic size never to be 1 where tensors are broadcast, so that adding a tensor
+of size `1 - max(0, 1 - n)` gave wrong numbers. With ranges and guards torch can prove such sizes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import Graph
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.fx.passes.shape_prop import _extract_tensor_metadata
+from torch.utils._pytree import tree_map
+from torch.utils._sympy.value_ranges import bound_sympy
+
+
+def fix_constant_sizes(graph: Graph, fake_mode: FakeTensorMode | None) -> None:
+    """Put numbers for symbolic sizes that can have one value only, in the graph's metadata."""
+    if fake_mode is None:
+        return
+    for node in graph.nodes:
+        if node.op == "call_function" and "val" in node.meta:
+            node.meta["val"] = tree_map(lambda value: _fixed(value, fake_mode), node.meta["val"])
+            if isinstance(node.meta["val"], Tensor):
+                node.meta["tensor_meta"] = _extract_tensor_metadata(node.meta["val"])
+
+
+def _fixed(value: Any, fake_mode: FakeTensorMode) -> Any:
+    if not isinstance(value, Tensor) or all(isinstance(size, int) for size in value.shape):
+        return value
+    sizes = [_number(size) for size in value.shape]
+    if all(now is before for now, before in zip(sizes, value.shape, strict=True)):
+        return value
+    with fake_mode:
+        return value.new_empty(sizes)
+
+
+def _number(size: Any) -> Any:
+    """Return the one value that a size can have, or the size."""
+    if isinstance(size, int) or size.node.expr.is_Symbol:
+        return size
+    if statically_known_true(size == 1):
+        return 1
+    found = bound_sympy(size.node.expr, size.node.shape_env.var_to_range)
+    single = found.lower == found.upper and found.lower.is_Integer
+    return int(found.lower) if single else size
