@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 LINKS := build/links
 
-.PHONY: demo test lint types format benchmarks clean
+.PHONY: demo test lint types format coverage benchmarks clean
 
 demo: $(INSTALLED)
 	$(PYTHON) samples/image_and_text.py
@@ -29,11 +29,18 @@ format: $(INSTALLED)
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 
+# Operators and models one by one, each in a child process; goes on where it stopped.
+coverage: $(INSTALLED)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[coverage]"
+	$(PYTHON) -m tests.coverage.run
+
 benchmarks: $(INSTALLED)
 	$(PYTHON) benchmarks/overhead.py
 	$(PYTHON) benchmarks/export_time.py
 	$(PYTHON) benchmarks/memory.py
 	$(PYTHON) benchmarks/archives.py
+	$(PYTHON) benchmarks/compile_cache.py
+	$(PYTHON) benchmarks/optimization_levels.py
 
 clean:
 	rm -rf build dist out $(VENV) *.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -24,7 +24,7 @@ from pelton.runtime.signature import ConstantSpec
 
 from .arguments import Arguments, take_apart
 from .dataless import traced_on_cpu
-from .diagnosis import explain_failure, is_size_constraint
+from .diagnosis import branches_on_size, explain_failure, is_size_constraint
 from .errors import ExportError, PeltonError, UnsupportedOpError, user_location_of, warn_user
 from .purity import SideEffects, version_of
 from .source_lines import program_lines
@@ -47,6 +47,7 @@ class Capture:
         results: For each leaf of the result: a constant, or None where the program computes it.
         prefix: What the program's parameter names start with beyond the user's names.
         location: The user's `file:line` of the function, or empty.
+        oblivious: Whether it was traced without regard to sizes of 0 and 1.
     """
 
     program: ExportedProgram
@@ -55,6 +56,7 @@ class Capture:
     results: list[ConstantSpec | None]
     prefix: str
     location: str
+    oblivious: bool = True
 
 
 class _Result:
@@ -63,6 +65,7 @@ class _Result:
     tree: trees.Tree = None
     leaves: list[ConstantSpec | None] = []  # noqa: RUF012 - replaced whole, never changed
     changed_inputs: list[int] = []  # noqa: RUF012 - positions of the inputs changed in place
+    oblivious = True
 
 
 class _Flat(torch.nn.Module):
@@ -197,7 +200,15 @@ def _capture(flat: _Flat, arguments: Arguments, strict: bool) -> Capture:
     with TRACING_LOCK, traced_on_cpu(flat):
         program = _trace(flat, arguments, strict)
     result, location = flat.result, _location_of(flat.function)
-    return Capture(program, arguments, result.tree, result.leaves, f"{_HOLDER}.", location)
+    return Capture(
+        program,
+        arguments,
+        result.tree,
+        result.leaves,
+        f"{_HOLDER}.",
+        location,
+        result.oblivious,
+    )
 
 
 def _function_and_holder(target: Any) -> tuple[Callable[..., Any], torch.nn.Module | None]:
@@ -250,11 +261,15 @@ def _trace(flat: _Flat, arguments: Arguments, strict: bool) -> ExportedProgram:
         if is_size_constraint(error):
             # Layouts of size 1 differ from all others, for which torch may add a constraint that
             # changes no value. With larger examples it takes sizes as larger than 1 throughout.
+            if branches_on_size(flat, arguments):
+                explain_failure(error, flat, arguments)
             try:
                 larger = [leaf.larger_example() for leaf in arguments.inputs]
-                return _export(flat, arguments, larger, strict, oblivious=False)
+                program = _export(flat, arguments, larger, strict, oblivious=False)
             except Exception:
                 explain_failure(error, flat, arguments)
+            flat.result.oblivious = False
+            return program
         raise _trace_error(error) from error
 
 

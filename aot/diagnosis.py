@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+import sympy
 import torch
 from torch.overrides import TorchFunctionMode
 
@@ -113,12 +114,9 @@ class _ConstraintLines(TorchFunctionMode):
         return len(self.environment.guards) if self.environment is not None else 0
 
 
-def _where_constrained(
-    flat: torch.nn.Module, arguments: Arguments, subjects: Sequence[tuple[InputLeaf, int]]
-) -> SourceLocation | None:
-    """Trace with all sizes free; return the user's line of the first constraint on `subjects`."""
+def _watch(flat: torch.nn.Module, arguments: Arguments) -> _ConstraintLines:
+    """Trace with all sizes free, and without regard to sizes of 1, to see what arises where."""
     watch = _ConstraintLines()
-    positions = {id(leaf): position for position, leaf in enumerate(arguments.inputs)}
 
     class Watched(torch.nn.Module):
         def forward(self, *leaves: Any) -> Any:
@@ -135,12 +133,40 @@ def _where_constrained(
         for leaf in arguments.inputs
     )
     examples = tuple(leaf.example for leaf in arguments.inputs)
+    config: Any = torch.fx.experimental._config
     try:
-        torch.export.export(Watched(), examples, dynamic_shapes=(free,), strict=False)
+        with config.patch(backed_size_oblivious=True):
+            torch.export.export(Watched(), examples, dynamic_shapes=(free,), strict=False)
     except Exception:  # the diagnosis must never replace the error that it is about
         pass
+    return watch
+
+
+def branches_on_size(flat: torch.nn.Module, arguments: Arguments) -> bool:
+    """Tell whether the user's own Python asks whether a size is 1.
+
+    Args:
+        flat: The module that was traced.
+        arguments: Its arguments.
+    """
+    watch = _watch(flat, arguments)
+    guards = watch.environment.guards if watch.environment is not None else ()
+    return any(
+        isinstance(guard.expr, sympy.Ne)
+        and own_line(guard) is not None
+        and any(guard.expr.subs(s, 1) == sympy.false for s in guard.expr.free_symbols)
+        for guard in guards
+    )
+
+
+def _where_constrained(
+    flat: torch.nn.Module, arguments: Arguments, subjects: Sequence[tuple[InputLeaf, int]]
+) -> SourceLocation | None:
+    """Return the user's line of the first constraint on `subjects`."""
+    watch = _watch(flat, arguments)
     if watch.environment is None:
         return None
+    positions = {id(leaf): position for position, leaf in enumerate(arguments.inputs)}
     wanted = {f"L['leaves'][{positions[id(leaf)]}].size()[{axis}]" for leaf, axis in subjects}
     sources = getattr(watch.environment, "var_to_sources", {})
     symbols = {
@@ -148,7 +174,7 @@ def _where_constrained(
     }
     for number, guard in enumerate(watch.environment.guards):
         if not symbols or symbols & guard.expr.free_symbols:
-            return _own_line(guard) or _noted_line(watch, number)
+            return own_line(guard) or _noted_line(watch, number)
     return None
 
 
@@ -157,7 +183,7 @@ def _source(source: Any) -> str:
     return str(name() if callable(name) else name)
 
 
-def _own_line(guard: Any) -> SourceLocation | None:
+def own_line(guard: Any) -> SourceLocation | None:
     """Return the line where a branch of the user's own Python compared a size."""
     frame = getattr(guard.sloc, "framework_loc", None)
     filename, lineno = getattr(frame, "filename", None), getattr(frame, "lineno", None)

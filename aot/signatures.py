@@ -24,6 +24,7 @@ from pelton.runtime.sizes import Dim
 
 from .arguments import InputLeaf, shift
 from .capture import Capture
+from .constraints import constraints_of
 from .errors import DynamicShapeError, ExportError, warn_user
 from .normalize import Program
 from .shapes import Axis, size_of, symbols_of
@@ -77,6 +78,7 @@ def signature_of_capture(captured: Capture, program: Program, name: str) -> Sign
         dims=dims.table(),
         location=captured.location,
         producer=versions(),
+        constraints=constraints_of(captured.program, dims.names, oblivious=captured.oblivious),
     )
 
 
@@ -120,7 +122,14 @@ def signature_of_program(exported: ExportedProgram, program: Program, name: str)
     result_tree, order = _tree_of(call.out_spec.unflatten(_Marks(call.out_spec.num_leaves)))
     results = tuple(dims.result(program.outputs[index]) for index in order)
     return Signature(
-        name, tuple(parameters), inputs, result_tree, results, dims.table(), producer=versions()
+        name=name,
+        parameters=tuple(parameters),
+        inputs=inputs,
+        result_tree=result_tree,
+        results=results,
+        dims=dims.table(),
+        producer=versions(),
+        constraints=constraints_of(exported, dims.names, oblivious=False),
     )
 
 
@@ -175,7 +184,8 @@ class _Dims:
         self._symbols: dict[str, _Symbol] = {}
 
     @property
-    def _names(self) -> dict[str, str]:
+    def names(self) -> dict[str, str]:
+        """The dimension names by symbol."""
         return {symbol: found.name for symbol, found in self._symbols.items()}
 
     def add_input(self, leaf: InputLeaf, value: Any) -> None:
@@ -209,10 +219,10 @@ class _Dims:
     def leaf(self, value: Any, path: str) -> Leaf:
         """Return the leaf of an input or result from its traced value."""
         if isinstance(value, torch.Tensor):
-            shape = tuple(size_of(size, self._names) for size in value.shape)
+            shape = tuple(size_of(size, self.names) for size in value.shape)
             return TensorSpec(dtype_row(value.dtype, path), shape)
         if isinstance(value, (torch.SymInt, int)) and not isinstance(value, bool):
-            size = size_of(value, self._names) if symbols_of(value) else None
+            size = size_of(value, self.names) if symbols_of(value) else None
             return ScalarSpec("int", size if isinstance(size, str) and size != "?" else None)
         return ScalarSpec("bool" if isinstance(value, (bool, torch.SymBool)) else "float")
 

@@ -1,8 +1,8 @@
 """How long an export takes: ours beside `torch.export.export` alone, and iree-turbine's.
 
 A GPT of 12 layers and 124 million parameters, weights external, in alternating rounds of one
-process (CPU seconds; the bound is 1.25 times non-strict torch.export). iree-turbine 3.9.0 is measured
-in a virtual environment of its own when its Python is given:
+process; the bound is 1.25 times non-strict torch.export alone, in CPU seconds. iree-turbine 3.9.0
+is measured in a virtual environment of its own when its Python is given:
 
     python benchmarks/export_time.py --turbine /path/to/venv/bin/python
 """

@@ -120,6 +120,8 @@ class Binder:
             low, high = self._bounds[name]
             if value < low or value > high:
                 return False
+        if not all(constraint.holds(values) for constraint in self.signature.constraints):
+            return False
         profiles = self.signature.profiles
         return not profiles or any(profile.contains(values) for profile in profiles)
 
@@ -141,8 +143,19 @@ class Binder:
                     later.append((place, size, actual))
         for place, size, actual in later:
             self._explain_expression(origin, size, actual, place)
+        self._explain_constraints(origin)
         self._explain_profiles(origin)
         raise AssertionError(f"{self.signature.name}: refused without a reason")
+
+    def _explain_constraints(self, origin: _Origin) -> None:
+        values = {name: value for name, (value, _) in origin.items()}
+        for constraint in self.signature.constraints:
+            if not constraint.holds(values):
+                names = sorted(sizes.names_in(constraint.left) | sizes.names_in(constraint.right))
+                given = ", ".join(f"{n}={origin[n][0]} ({origin[n][1].reference})" for n in names)
+                raise SignatureError(
+                    f"{self.signature.name}(): the program needs {constraint}, got {given}"
+                )
 
     def _explain_profiles(self, origin: _Origin) -> None:
         profiles = self.signature.profiles

@@ -15,7 +15,7 @@ from typing import Any
 from . import sizes, trees
 from .dtypes import DTYPES, DType
 from .errors import ArtifactError
-from .sizes import Dim, Profile, Size
+from .sizes import Constraint, Dim, Profile, Size
 from .trees import Tree
 
 FORMAT = 1
@@ -98,6 +98,7 @@ class Signature:
         result_tree: Structure of the result; leaves are indices into `results`.
         results: The leaves of the result.
         dims: The dynamic dimensions that sizes refer to.
+        constraints: What must hold between the dimensions beyond their bounds.
         profiles: Alternative sets of their bounds; with none, the dimensions' own bounds count.
         mutates: Names of the state that a call changes.
         location: The user's `file:line`, or empty.
@@ -114,11 +115,13 @@ class Signature:
     location: str = ""
     producer: dict[str, str] = field(default_factory=dict)
     profiles: tuple[Profile, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
 
     def __str__(self) -> str:
         inputs = ", ".join(f"{path}: {leaf}" for path, leaf in self.named_inputs())
         results = ", ".join(str(leaf) for leaf in self.results)
-        where = f" where {', '.join(map(str, self.dims))}" if self.dims else ""
+        conditions = [*map(str, self.dims), *map(str, self.constraints)]
+        where = f" where {', '.join(conditions)}" if conditions else ""
         profiles = f" in {' or '.join(map(str, self.profiles))}" if self.profiles else ""
         return f"{self.name}({inputs}) -> ({results}){where}{profiles}"
 
@@ -195,6 +198,7 @@ class Signature:
                 "location": self.location,
                 "producer": self.producer,
                 "profiles": [[p.name, p.bounds] for p in self.profiles],
+                "constraints": [[c.relation, c.left, c.right] for c in self.constraints],
             },
             separators=(",", ":"),
         )
@@ -233,6 +237,7 @@ class Signature:
                 location=_text(data["location"]),
                 producer=dict(data["producer"]),
                 profiles=tuple(_profile(*profile) for profile in data.get("profiles", ())),
+                constraints=tuple(_constraint(*c) for c in data.get("constraints", ())),
             )
             _check_whole(signature)
             return signature
@@ -278,6 +283,12 @@ def _constant(data: Any) -> Any:
     if data is None or isinstance(data, (bool, int, float, str)):
         return data
     raise ValueError(f"{data!r} is no constant")
+
+
+def _constraint(relation: Any, left: Any, right: Any) -> Constraint:
+    if relation not in sizes.RELATIONS:
+        raise ValueError(f"unknown relation {relation!r}")
+    return Constraint(relation, _size(left), _size(right))
 
 
 def _size(data: Any) -> Size:

@@ -28,6 +28,40 @@ OPERATORS: dict[str, Callable[[int, int], int]] = {
 """The operators of size expressions: Python's, on integers."""
 
 
+RELATIONS: dict[str, Callable[[int, int], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+"""The relations that a program may need to hold between sizes."""
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A relation between sizes for which a program was traced: elsewhere it would be wrong.
+
+    Example:
+        >>> divisible = Constraint("==", ["%", "length", "n"], 0)
+        >>> str(divisible), divisible.holds({"length": 6, "n": 4})
+        ('length%n == 0', False)
+    """
+
+    relation: str
+    left: Size
+    right: Size
+
+    def __str__(self) -> str:
+        return f"{render(self.left)} {self.relation} {render(self.right)}"
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        """Tell whether the relation holds; True where a dimension of it is not known."""
+        left, right = evaluate(self.left, values), evaluate(self.right, values)
+        return left is None or right is None or RELATIONS[self.relation](left, right)
+
+
 @dataclass(frozen=True)
 class Dim:
     """A named dynamic dimension.

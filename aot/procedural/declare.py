@@ -98,7 +98,7 @@ class export_global_tree(GlobalsDef, Abstractifiable):
         ExportError: The options contradict each other.
 
     Example:
-        >>> declared = export_global_tree({"a": [torch.zeros(2)], "b": AbstractTensor(3)})
+        >>> declared = export_global_tree({"a": [torch.zeros(2)], "b": torch.ones(3)})
         >>> [name for name, _ in declared.items()]
         ['a.0', 'b']
     """

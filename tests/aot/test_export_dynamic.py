@@ -215,3 +215,37 @@ def test_two_names_for_what_must_be_one_size_are_refused() -> None:
 def test_dynamic_shapes_that_do_not_fit_are_refused(shapes: object, message: str) -> None:
     with pytest.raises(aot.DynamicShapeError, match=message):
         aot.export(lambda x: x + 1, torch.randn(4, 3), dynamic_shapes=shapes)
+
+
+# What torch resolved for its examples is checked at each call.
+
+
+def test_a_size_that_must_be_a_multiple_is_checked_at_the_call(tmp_path: Path) -> None:
+    exe = compiled(tmp_path, dividing, rows(4)[0], dynamic_shapes=({0: Dim.DYNAMIC},))
+    assert_equals_eager(exe, dividing, *rows(2, 6))
+    with pytest.raises(runtime.SignatureError, match=r"needs .*% ?6 == 0, got x_dim0=5"):
+        exe(*rows(5)[0])
+
+
+def test_a_reshape_by_an_integer_argument_is_checked_at_the_call(tmp_path: Path) -> None:
+    info = aot.InputInfo((3, (2, 4, 8)), torch.float32)
+    exe = compiled(
+        tmp_path, lambda x, n: x.reshape(-1, n), (info, aot.DimensionInputInfo((1, 2, 4)))
+    )
+    with pytest.raises(runtime.SignatureError, match=r"needs \(3\*x_dim1\)%n == 0, got n=4"):
+        exe(torch.randn(3, 2), 4)
+
+
+def special_for_one(x: torch.Tensor) -> torch.Tensor:
+    if x.shape[0] == 1:
+        return x * 7
+    return x + 1
+
+
+def test_a_branch_of_the_program_on_size_one_is_refused_or_checked(tmp_path: Path) -> None:
+    with pytest.raises(aot.DynamicShapeError, match=r"x\.shape\[0\] != 1"):
+        aot.export(special_for_one, *rows(4)[0], dynamic_shapes=({0: "batch"},))
+    exe = compiled(tmp_path, special_for_one, rows(4)[0], dynamic_shapes=({0: Dim.DYNAMIC},))
+    assert_equals_eager(exe, special_for_one, *rows(3))
+    with pytest.raises(runtime.SignatureError, match="needs x_dim0 != 1, got x_dim0=1"):
+        exe(*rows(1)[0])
