@@ -6,6 +6,7 @@ import copy
 from collections.abc import Mapping
 from contextlib import nullcontext
 
+import torch
 from torch._ops import OperatorBase, OpOverload
 from torch._subclasses import FakeTensor
 from torch.export import ExportedProgram
@@ -15,6 +16,8 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from .family import Decomposition, DecompositionTable
 from .rewrites import rewrite_graph
 from .table import corrections, current_aot_decompositions
+
+aten = torch.ops.aten
 
 
 def legalize(
@@ -38,7 +41,7 @@ def legalize(
     chosen = current_aot_decompositions() if table is None else dict(table)
     functions = {**corrections(), **chosen}
     if must_retrace(program, functions):
-        legal: ExportedProgram = program.run_decompositions(functions)
+        legal: ExportedProgram = _with_own_copies(program).run_decompositions(functions)
     else:
         legal = _copy(program)
     rewrite_graph(legal.graph_module)
@@ -77,6 +80,26 @@ def _applies(function: Decomposition, node: Node) -> bool:
             return function(*args, **kwargs) is not NotImplemented
     except Exception:  # it cannot be told here; the trace that follows can
         return True
+
+
+def _with_own_copies(program: ExportedProgram) -> ExportedProgram:
+    """Return the program with a value of its own for each `copy_` into a buffer.
+
+    torch loses track where one value becomes the new value of two buffers, as in `a.copy_(b)`.
+    """
+    copies = [node for node in program.graph.nodes if node.target is aten.copy_.default]
+    if not copies:
+        return program
+    program = _copy(program)
+    for node in program.graph.nodes:
+        if node.target is aten.copy_.default:
+            source = node.args[1]
+            with program.graph.inserting_before(node):
+                own = program.graph.call_function(aten.clone.default, (source,))
+            own.meta = {**node.meta, "val": source.meta["val"]}
+            node.replace_input_with(source, own)
+    program.graph_module.recompile()
+    return program
 
 
 def _copy(program: ExportedProgram) -> ExportedProgram:

@@ -165,3 +165,28 @@ def test_exporting_changes_no_buffer_of_the_model() -> None:
     aot.export(model, args=(X,))
     assert model.calls.item() == 0
     assert_same(model.total, torch.zeros(4))
+
+
+class Follow(nn.Module):
+    """One new value becomes that of two buffers; later changes of one leave the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("a", torch.zeros(8, 3))
+        self.register_buffer("b", torch.zeros(8, 3))
+
+    def forward(self, position: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+        self.b.index_copy_(0, position, row)
+        self.a.copy_(self.b)
+        return self.a.sum()
+
+
+@pytest.mark.parametrize("level", [1, 3])
+def test_two_buffers_that_take_one_value_stay_two(level: int, tmp_path: Path) -> None:
+    args = (torch.tensor([0]), torch.randn(1, 3))
+    exe = through_files(aot.export(Follow(), args=args), tmp_path, optimization_level=level)
+    model = Follow()
+    for step in (0, 3, 5, 3):
+        args = (torch.tensor([step]), torch.randn(1, 3))
+        assert_same(exe(*args), model(*args), atol=1e-4)
+        assert_same(dict(exe.state), dict(model.named_buffers()))

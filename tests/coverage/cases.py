@@ -41,7 +41,7 @@ def _model_case(architecture: Architecture, *, dynamic: bool) -> Case:
 
 def _axes(architecture: Architecture) -> dict[str, Any]:
     named = {
-        "batch": NamedDimension("batch", 1, 2, 16),
+        "batch": NamedDimension("batch", 2, 2, 16),
         "length": NamedDimension("length", 4, 12, 40),
     }
     axes = models.INPUTS[architecture.inputs].dynamic.values()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -86,7 +87,11 @@ def _refusal(stage: str, error: Exception) -> Outcome:
 
 
 def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:400]
+    """Return the error in one line, without the paths of this machine."""
+    text = " ".join(str(error).split())
+    text = re.sub(r" Reproducer: \S+( \(command\.txt, diagnostics\.txt\))?", "", text)
+    text = re.sub(r"(/[\w.+-]+)+/([\w.+-]+)", r"\2", text)
+    return f"{type(error).__name__}: {text}"[:300]
 
 
 def _difference(wanted: list[Any], got: list[Any], values: bool) -> str:

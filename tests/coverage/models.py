@@ -13,7 +13,7 @@ from .architectures import Architecture
 Sizes = tuple[int, int]
 """Batch size and text length."""
 
-SIZES: tuple[Sizes, ...] = ((2, 12), (3, 8), (1, 16))
+SIZES: tuple[Sizes, ...] = ((2, 12), (3, 8), (5, 16))
 """The sizes to compare at; a program is exported at the first."""
 
 

@@ -13,6 +13,7 @@ from collections import Counter
 
 from . import cases, results
 from .isolation import in_child
+from .page import write_page_from_tables
 
 TIMEOUT_S = 180.0
 _SAVE_EVERY_S = 20.0
@@ -21,12 +22,15 @@ _SAVE_EVERY_S = 20.0
 def main() -> None:
     """Run the suite that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("suite", choices=["models", "ops"])
+    parser.add_argument("suite", choices=["models", "ops", "docs"])
     parser.add_argument("--only", default="*", help="names of the cases to run, with * and ?")
     parser.add_argument("--variant", default="*", help="variants to run, with * and ?")
     parser.add_argument("--redo", default="", help="run again what has one of these statuses")
     parser.add_argument("--all", action="store_true", help="run again what has a result")
     given = parser.parse_args()
+    if given.suite == "docs":
+        write_page_from_tables()
+        return
     suite = {"models": cases.model_cases, "ops": cases.operator_cases}[given.suite]()
     path = results.FOLDER / f"{given.suite}.csv"
     known = results.read(path)
@@ -46,6 +50,7 @@ def main() -> None:
             results.write(path, known, suite)
             saved = time.monotonic()
     results.write(path, known, suite)
+    write_page_from_tables()
     print(dict(Counter(known[key].status for key in suite if key in known)))
 
 
