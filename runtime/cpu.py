@@ -1,4 +1,4 @@
-"""The vector and matrix features of this machine's processor, as IREE's runtime sees them."""
+"""This machine's processor, as IREE's runtime sees and uses it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import iree.runtime as iree
+
+WORKER_STACK_BYTES = 4 << 20
+"""Stack of each thread that runs programs on the processor.
+
+IREE's own default is 128 KiB; programs that need more for their tiles crash there.
+"""
 
 
 @functools.lru_cache(maxsize=1)

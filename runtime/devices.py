@@ -9,6 +9,7 @@ from typing import Any
 
 import iree.runtime as iree
 
+from .cpu import WORKER_STACK_BYTES
 from .errors import DeviceError
 
 ALIASES = {"cpu": "local-task", "rocm": "hip"}
@@ -102,6 +103,8 @@ def _create(canonical: str, uri: str) -> Device:
         )
     if index and not index.isdigit():
         raise DeviceError(f"device {uri!r}: the index after ':' must be a number")
+    if driver_name == "local-task":
+        iree.flags.parse_flags(f"--task_worker_stack_size={WORKER_STACK_BYTES}")
     try:
         driver = iree.get_driver(driver_name)
         available = driver.query_available_devices()

@@ -33,6 +33,7 @@ DECOMPOSED_THOUGH_KNOWN: dict[OpOverload, str] = {
     aten.expand_copy.default: "no lowering",
     aten.fft_fft.default: "no lowering",
     aten.fft_ifft.default: "no lowering",
+    aten.fft_rfft.default: "no lowering on most sizes",
     aten.grid_sampler.default: "wrong numbers",
     aten.im2col.default: "no lowering on some sizes",
     aten.isfinite.default: "no lowering",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
 import importlib.metadata
@@ -13,7 +14,7 @@ from typing import Any
 
 from iree.compiler.ir import Operation
 
-from pelton.runtime.cpu import processor_identity
+from pelton.runtime.cpu import WORKER_STACK_BYTES, processor_identity
 from pelton.runtime.vmfb import VmfbInfo, append_info
 
 from ..errors import ExportError
@@ -67,6 +68,9 @@ GPU_LEVELS: dict[int, tuple[str, ...]] = {
 """The flags of each `optimization_level` for everything else."""
 
 DEFAULT_LEVEL = 3
+
+_STACK_LIMIT = "exceeded stack allocation limit"
+_LARGE_STACK = f"--iree-llvmcpu-stack-allocation-limit={WORKER_STACK_BYTES // 4}"
 
 _COMMON_FLAGS = (
     "--iree-input-type=auto",
@@ -221,6 +225,12 @@ class IreeTarget:
                     break  # not a matter of levels
                 continue
             return _Compiled(options.level, level, failures)
+        if any(_STACK_LIMIT in failure.diagnostics for failure in failures):
+            # Code for tiles as large as it likes; our runtime gives its threads the stack for it.
+            simplest = list(attempts)[-1]
+            with contextlib.suppress(CompilerFailed):
+                run(source, path, [*flags, *simplest, *options.flags, _LARGE_STACK])
+                return _Compiled(options.level, attempts[simplest], failures, large_stack=True)
         asked = [*flags, *next(iter(attempts)), *options.flags]
         name = f"target {self.name!r}"
         raise compile_error(failures[0].diagnostics, source, asked, name) from None
@@ -249,6 +259,7 @@ class _Compiled:
     asked: int
     used: int
     failures: Sequence[CompilerFailed]
+    large_stack: bool = False
 
     @property
     def notes(self) -> list[str]:
@@ -256,6 +267,11 @@ class _Compiled:
         if not self.failures:
             return []
         reason = self.failures[0].diagnostics.strip().splitlines()[:1] or ["no reason given"]
+        if self.large_stack:
+            return [
+                "compiled with large tiles on the stack: IREE's own tools run it with "
+                f"--task_worker_stack_size={WORKER_STACK_BYTES}"
+            ]
         return [
             f"compiled with optimization level {self.used}, as IREE failed at level {self.asked} "
             f"(optimization_level={self.used} would save that attempt): {reason[0][:200]}"
@@ -264,7 +280,11 @@ class _Compiled:
     @property
     def worth_a_warning(self) -> bool:
         """Whether more is lost than the data tiling that comes with the default level."""
-        return bool(self.failures) and (self.asked, self.used) != (DEFAULT_LEVEL, 2)
+        return (
+            bool(self.failures)
+            and not self.large_stack
+            and (self.asked, self.used) != (DEFAULT_LEVEL, 2)
+        )
 
 
 def cuda_architecture(name: str) -> tuple[str, str]:

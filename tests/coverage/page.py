@@ -16,11 +16,12 @@ _HEADING = """\
 # What exports, compiles and runs right
 
 Made by `make coverage` from `tests/coverage/models.csv` and `tests/coverage/ops.csv`; do not edit.
-Each case is exported, compiled with IREE for this processor, loaded, called, and compared with eager
-torch. `ok` means equal within tolerances fit for the element type; `refused` that an error names what
-is missing, and the line of the program; `wrong` would be a fault of ours. `static` cases have fixed
-sizes. In `dynamic` cases of models the batch (2 and more) and the length of texts vary, and the
-artifact is compared at three sizes of each; of operators, every size that torch can leave open.
+Each case is exported, compiled with IREE for this processor, loaded, called, and compared with
+eager torch. `ok` means equal within tolerances fit for the element type; `refused` that an error
+names what is missing, and the line of the program; `wrong` would be a fault of ours. `static` cases
+have fixed sizes. In `dynamic` cases of models the batch (2 and more) and the length of texts vary,
+and the artifact is compared at three sizes of each; of operators, every size that torch can leave
+open.
 
 Models are those of `transformers` with small random configurations; operators are those of torch's
 own database with its first three samples.
