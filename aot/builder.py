@@ -359,6 +359,24 @@ class ModuleBuilder:
             self.globals[id(tensor)] = known
         return known
 
+    def global_of(self, tensor: torch.Tensor) -> TensorGlobal | None:
+        """Return the global of a tensor, or of another tensor object over the same elements.
+
+        torch gives what a function closes over as an object of its own.
+        """
+        known = self.globals.get(id(tensor))
+        if known is None and not tensor.is_meta and tensor.numel():
+            place = _place_of(tensor)
+            known = next(
+                (
+                    g
+                    for g in self.globals.values()
+                    if g.tensor is not None and _place_of(g.tensor) == place
+                ),
+                None,
+            )
+        return known
+
     def finalize_construct(self) -> None:
         """Verify the finished module.
 
@@ -395,3 +413,10 @@ def _named_parameter(scope: str, name: str, type_: Type, context: Context) -> At
                 "which IREE cannot store; give the tensor another name"
             )
     return Attribute.parse(f'#flow.parameter.named<"{scope}"::"{name}"> : {type_}', context)
+
+
+def _place_of(tensor: torch.Tensor) -> tuple[Any, ...] | None:
+    """Return what two tensors over the same elements share; None for one without memory."""
+    if tensor.is_meta or isinstance(tensor, torch._subclasses.FakeTensor) or not tensor.numel():
+        return None
+    return tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tuple(tensor.stride())

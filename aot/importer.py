@@ -236,7 +236,7 @@ class _Hooks(fx_importer.FxImporterHooks):
     ) -> Value | None:
         if not isinstance(literal, torch.Tensor):
             return None
-        known = self.builder.globals.get(id(literal))
+        known = self.builder.global_of(literal)
         if known is None:
             if literal.dtype in _INLINE_DTYPES and literal.numel() <= INLINE_LIMIT:
                 return None

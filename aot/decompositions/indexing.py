@@ -55,6 +55,35 @@ def empty(size: Sequence[Any], _: Any, *, dtype: Any = None, **kwargs: Any) -> T
     return torch.zeros(list(size), dtype=dtype, device=kwargs.get("device"))
 
 
+_SHARED = "two uninitialised tensors that are written to were given one buffer"
+
+
+@FAMILY.decomposes(aten.empty.memory_format, reason=_SHARED)
+def empty_of_size(size: Sequence[Any], *, dtype: Any = None, **kwargs: Any) -> Tensor:
+    """Return zeros."""
+    return torch.zeros(list(size), dtype=dtype, device=kwargs.get("device"))
+
+
+@FAMILY.decomposes(aten.empty_like.default, reason=_SHARED)
+def empty_like(x: Tensor, *, dtype: Any = None, **_: Any) -> Tensor:
+    """Return zeros."""
+    return torch.zeros(x.shape, dtype=dtype or x.dtype, device=x.device)
+
+
+@FAMILY.decomposes(aten.new_empty.default, reason=_SHARED)
+def new_empty_of_size(x: Tensor, size: Sequence[Any], *, dtype: Any = None, **_: Any) -> Tensor:
+    """Return zeros."""
+    return torch.zeros(list(size), dtype=dtype or x.dtype, device=x.device)
+
+
+@FAMILY.decomposes(aten.select_scatter.default, reason="wrong for negative indices")
+def select_scatter(x: Tensor, source: Tensor, dim: int, index: Any) -> Any:
+    """Return x with one slice replaced, counted from the start."""
+    if not isinstance(index, int) or index >= 0:
+        return NotImplemented
+    return torch.select_scatter(x, source, dim, index + x.shape[dim])
+
+
 @FAMILY.decomposes(aten.new_empty_strided.default, reason="there are no strides")
 def new_empty(x: Tensor, size: Sequence[Any], _: Any, *, dtype: Any = None, **__: Any) -> Tensor:
     """Return zeros: uninitialised memory would differ from call to call."""

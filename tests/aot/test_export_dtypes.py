@@ -73,3 +73,9 @@ def test_integer_division_of_large_and_negative_numbers_is_exact(tmp_path: Path)
 def test_a_float16_sum_is_accumulated_as_torch_does(tmp_path: Path) -> None:
     x = torch.full((3000,), 2.0, dtype=torch.float16)
     assert_same(compiled(tmp_path, lambda x: x.sum(), (x,))(x), x.sum(), rtol=1e-3)
+
+
+def test_a_float_becomes_any_unsigned_byte(tmp_path: Path) -> None:
+    x = torch.tensor([7.2, 127.5, 128.0, 178.9, 255.0, 0.0])
+    exe = compiled(tmp_path, lambda x: (x.byte(), x.to(torch.uint8).float() / 255), (x,))
+    assert_same(exe(x), (x.byte(), x.to(torch.uint8).float() / 255))

@@ -194,3 +194,24 @@ def test_a_function_without_arguments_is_private() -> None:
         "CHECK: call @compute() : () -> !torch.vtensor<[2,2],f32>\n"
         "CHECK: func.func private @compute() -> !torch.vtensor<[2,2],f32>",
     )
+
+
+def test_a_closed_over_module_uses_the_globals_of_its_parameters(tmp_path: Path) -> None:
+    net = nn.Linear(64, 64)
+
+    class Closure(aot.CompiledModule):
+        params = aot.export_parameters(net, external=True)
+
+        def run(self, x=aot.AbstractTensor(None, 64, dtype=torch.float32)):
+            return self.apply(x)
+
+        @aot.jittable
+        def apply(x):
+            return net(x)
+
+    out = aot.export(Closure)
+    assert str(out.mlir_module).count("util.global private") == 2
+    out.save_parameters(tmp_path / "weights.irpa")
+    exe = through_files(out, tmp_path, parameters=tmp_path / "weights.irpa")
+    x = torch.randn(3, 64)
+    assert_same(exe.run(x), net(x), atol=1e-4)
