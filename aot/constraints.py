@@ -16,7 +16,7 @@ from torch.utils._sympy.value_ranges import bound_sympy
 
 from pelton.runtime.sizes import UNKNOWN, Constraint, names_in
 
-from .diagnosis import own_line
+from .diagnosis import asks_of_one
 from .shapes import size_of
 
 _RELATIONS: dict[type, str] = {
@@ -43,7 +43,7 @@ def constraints_of(
     found = []
     for guard in _guards(program):
         for relation in _conjuncts(guard.expr):
-            if own_line(guard) is None and _is_layout(relation, oblivious):
+            if not asks_of_one(guard) and _is_layout(relation, oblivious):
                 continue
             constraint = _constraint(relation, names)
             if constraint is not None and not _is_certain(relation, program.range_constraints):

@@ -16,7 +16,13 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from .arguments import Arguments, InputLeaf
-from .errors import DynamicShapeError, SourceLocation, is_user_file, user_location
+from .errors import (
+    DynamicShapeError,
+    SourceLocation,
+    is_installed_file,
+    is_user_file,
+    user_location,
+)
 
 _SIZE = re.compile(r"L\['leaves'\]\[(\d+)\]\.size\(\)\[(\d+)\]|L\['leaves'\]\[(\d+)\]")
 
@@ -151,12 +157,7 @@ def branches_on_size(flat: torch.nn.Module, arguments: Arguments) -> bool:
     """
     watch = _watch(flat, arguments)
     guards = watch.environment.guards if watch.environment is not None else ()
-    return any(
-        isinstance(guard.expr, sympy.Ne)
-        and own_line(guard) is not None
-        and any(guard.expr.subs(s, 1) == sympy.false for s in guard.expr.free_symbols)
-        for guard in guards
-    )
+    return any(asks_of_one(guard) for guard in guards)
 
 
 def _where_constrained(
@@ -183,8 +184,22 @@ def _source(source: Any) -> str:
     return str(name() if callable(name) else name)
 
 
+def asks_of_one(guard: Any) -> bool:
+    """Tell whether a guard is a branch of the user's own Python on a size being 1.
+
+    Installed packages do so to skip work (a mask that hides nothing, say), with the same result.
+    """
+    line = own_line(guard)
+    return (
+        line is not None
+        and not is_installed_file(line.file)
+        and isinstance(guard.expr, sympy.Ne)
+        and any(guard.expr.subs(s, 1) == sympy.false for s in guard.expr.free_symbols)
+    )
+
+
 def own_line(guard: Any) -> SourceLocation | None:
-    """Return the line where a branch of the user's own Python compared a size."""
+    """Return the line where a branch of the program's Python compared a size."""
     frame = getattr(guard.sloc, "framework_loc", None)
     filename, lineno = getattr(frame, "filename", None), getattr(frame, "lineno", None)
     if filename and lineno and is_user_file(filename):

@@ -36,6 +36,7 @@ __all__ = [
     "SignatureError",
     "SourceLocation",
     "UnsupportedOpError",
+    "is_installed_file",
     "is_user_file",
     "user_location",
     "user_location_of",
@@ -65,6 +66,16 @@ def is_user_file(name: str) -> bool:
             package = name[len(folder) + 1 :].partition("/")[0].removesuffix(".py")
             return package not in _MACHINERY
     return not name.startswith(_STANDARD_LIBRARY + "/")
+
+
+def is_installed_file(name: str) -> bool:
+    """Tell whether a source file belongs to an installed package.
+
+    Example:
+        >>> is_installed_file("/home/me/model.py"), is_installed_file(torch.__file__)
+        (False, True)
+    """
+    return name.startswith(tuple(folder + "/" for folder in _PACKAGES))
 
 
 def user_location(frame: FrameType | None = None) -> SourceLocation | None:
