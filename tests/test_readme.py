@@ -11,7 +11,7 @@ def test_the_examples_run_and_print_what_they_say(
 ) -> None:
     text = README.read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     # torch finds the source of a module by its file.
     script = tmp_path / "readme.py"
     script.write_text("\n".join(blocks))
