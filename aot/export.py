@@ -22,6 +22,7 @@ from .compiled_module import CompiledModule
 from .errors import ExportError, warn_user
 from .freezing import without_constants
 from .importer import import_program, set_reflection
+from .in_place import state_in_place_use
 from .mlir_module import new_module, read_module
 from .normalize import Program
 from .output import ExportOutput
@@ -204,6 +205,7 @@ def assemble(
     tensors = ProgramTensors(traced.program, external_parameters, traced.prefix, module)
     _add_entry_point(builder, traced.program, traced.signature, tensors)
     add_state_accessors(builder)
+    state_in_place_use(builder)
     builder.finalize_construct()
     built = Exported(builder.module_op, builder.external_parameters, builder.resources)
     return ExportOutput(None, built)

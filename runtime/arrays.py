@@ -148,6 +148,8 @@ class TorchArrays:
             ) from error
         if not address:
             return _empty_view(device, tuple(array.shape), dtype), 0
+        if copy and array.is_cpu:
+            return self._owned_view(device, array, dtype), 0
         if copy or address % ALIGNMENT or not array.is_contiguous():
             array, address = self._aligned_copy(array), 0
         if dtype.is_float8:
@@ -179,6 +181,12 @@ class TorchArrays:
         """Return what torch calls a device."""
         kind, index = device.dlpack
         return {1: "cpu", 2: f"cuda:{index}", 10: f"cuda:{index}"}.get(kind, str(device))
+
+    def _owned_view(self, device: HalDevice, array: Any, dtype: DType) -> Any:
+        """Return a view of a copy that IREE owns: it may do with it what it likes."""
+        data = array.contiguous().reshape(-1).view(self.torch.uint8).numpy()
+        buffer = device.hal.allocator.allocate_buffer_copy(_MEMORY, _USAGE, device.hal, data)
+        return iree.HalBufferView(buffer, tuple(array.shape), dtype.hal)
 
     def _aligned_copy(self, array: Any) -> Any:
         """Return a contiguous copy in memory of its own, which torch aligns."""

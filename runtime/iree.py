@@ -163,7 +163,7 @@ class IreeFunction:
         self._stateful = stateful
         # IREE returns from a call once its results are there; work on state may go on reading
         # the arguments. So a function that writes state reads copies that nobody else has.
-        self._copy = bool(signature.mutates)
+        self._copy = bool(signature.mutates) or signature.overwrites_inputs
 
     def __call__(self, leaves: Sequence[Any]) -> list[Any]:
         """Call with checked input leaves; return one value for each leaf of the result."""

@@ -98,6 +98,7 @@ class Signature:
         result_tree: Structure of the result; leaves are indices into `results`.
         results: The leaves of the result.
         dims: The dynamic dimensions that sizes refer to.
+        overwrites_inputs: Whether the compiled code may write to its inputs; it gets copies then.
         constraints: What must hold between the dimensions beyond their bounds.
         profiles: Alternative sets of their bounds; with none, the dimensions' own bounds count.
         mutates: Names of the state that a call changes.
@@ -116,6 +117,7 @@ class Signature:
     producer: dict[str, str] = field(default_factory=dict)
     profiles: tuple[Profile, ...] = ()
     constraints: tuple[Constraint, ...] = ()
+    overwrites_inputs: bool = False
 
     def __str__(self) -> str:
         inputs = ", ".join(f"{path}: {leaf}" for path, leaf in self.named_inputs())
@@ -198,6 +200,7 @@ class Signature:
                 "location": self.location,
                 "producer": self.producer,
                 "profiles": [[p.name, p.bounds] for p in self.profiles],
+                "overwrites_inputs": self.overwrites_inputs,
                 "constraints": [[c.relation, c.left, c.right] for c in self.constraints],
             },
             separators=(",", ":"),
@@ -238,6 +241,7 @@ class Signature:
                 producer=dict(data["producer"]),
                 profiles=tuple(_profile(*profile) for profile in data.get("profiles", ())),
                 constraints=tuple(_constraint(*c) for c in data.get("constraints", ())),
+                overwrites_inputs=bool(data.get("overwrites_inputs", True)),
             )
             _check_whole(signature)
             return signature

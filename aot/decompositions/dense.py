@@ -75,7 +75,8 @@ def linalg_cholesky_ex(
 @_enter(aten.linalg_cholesky.default, aten.cholesky.default)
 def linalg_cholesky(matrix: Tensor, upper: bool = False) -> Tensor:
     """Return the Cholesky factor."""
-    return linalg_cholesky_ex(matrix, upper=upper)[0]
+    factor: Tensor = linalg_cholesky_ex(matrix, upper=upper)[0]
+    return factor
 
 
 def lower_solve(factor: Tensor, right: Tensor, *, unit: bool = False) -> Any:

@@ -55,22 +55,22 @@ def empty(size: Sequence[Any], _: Any, *, dtype: Any = None, **kwargs: Any) -> T
     return torch.zeros(list(size), dtype=dtype, device=kwargs.get("device"))
 
 
-_SHARED = "two uninitialised tensors that are written to were given one buffer"
+_UNINITIALISED = "uninitialised memory would differ from call to call"
 
 
-@FAMILY.decomposes(aten.empty.memory_format, reason=_SHARED)
+@FAMILY.decomposes(aten.empty.memory_format, reason=_UNINITIALISED)
 def empty_of_size(size: Sequence[Any], *, dtype: Any = None, **kwargs: Any) -> Tensor:
     """Return zeros."""
     return torch.zeros(list(size), dtype=dtype, device=kwargs.get("device"))
 
 
-@FAMILY.decomposes(aten.empty_like.default, reason=_SHARED)
+@FAMILY.decomposes(aten.empty_like.default, reason=_UNINITIALISED)
 def empty_like(x: Tensor, *, dtype: Any = None, **_: Any) -> Tensor:
     """Return zeros."""
     return torch.zeros(x.shape, dtype=dtype or x.dtype, device=x.device)
 
 
-@FAMILY.decomposes(aten.new_empty.default, reason=_SHARED)
+@FAMILY.decomposes(aten.new_empty.default, reason=_UNINITIALISED)
 def new_empty_of_size(x: Tensor, size: Sequence[Any], *, dtype: Any = None, **_: Any) -> Tensor:
     """Return zeros."""
     return torch.zeros(list(size), dtype=dtype or x.dtype, device=x.device)

@@ -62,7 +62,7 @@ def lgamma(x: Tensor) -> Tensor:
     """Return the logarithm of the size of the gamma function, by reflection left of 1/2."""
     mirrored = x < 0.5
     positive = _log_gamma_of_positive(torch.where(mirrored, 1 - x, x))
-    part = x - torch.floor(x)
+    part = x - torch.round(x)
     sine = torch.sin(math.pi * part).abs()
     reflected = math.log(math.pi) - torch.log(sine) - positive
     result = torch.where(mirrored, reflected, positive)
@@ -84,7 +84,7 @@ def digamma(x: Tensor) -> Tensor:
         series = series + number / (2 * order) * power
         power = power * square
     positive = torch.log(shifted) - 0.5 / shifted - series - carried
-    part = x - torch.floor(x)
+    part = x - torch.round(x)  # within 1/2 of 0, where sine and tangent are exact
     angle = math.pi * part
     reflected = positive - math.pi * torch.cos(angle) / torch.sin(angle)
     result = torch.where(mirrored, reflected, positive)

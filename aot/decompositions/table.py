@@ -32,6 +32,7 @@ from . import (
     padding,
     pooling,
     sampling,
+    sorting,
     special,
 )
 from .dialect import torch_decompositions
@@ -58,6 +59,7 @@ FAMILIES = (
     elimination.FAMILY,
     indexing.FAMILY,
     ordering.FAMILY,
+    sorting.FAMILY,
     orthogonal.FAMILY,
     special.FAMILY,
 )

@@ -12,6 +12,7 @@ from pelton.runtime.signature import SIGNATURE_KEY
 from ..builder import ModuleBuilder
 from ..errors import ExportError
 from ..importer import set_reflection
+from ..in_place import state_in_place_use
 from ..state import add_state_accessors, state_name
 from .module_decl import ModuleDecl
 from .procedures import Procedure
@@ -69,6 +70,7 @@ class ModuleInstance:
         table.import_all()
         self._state_signatures()
         add_state_accessors(self.builder)
+        state_in_place_use(self.builder)
         lower_stateful_control_flow(self.builder)
         self.builder.finalize_construct()
 
