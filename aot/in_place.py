@@ -40,11 +40,11 @@ _REDUCTIONS = """
 
 _MOVEMENT = """
     alias arange cat chunk clone contiguous detach embedding empty empty_like expand expand_as
-    flatten flip full full_like gather index index_select new_empty new_full new_ones new_zeros numel ones
-    ones_like permute repeat reshape scalar_tensor select size slice split split_with_sizes squeeze
-    stack t to transpose tril triu type_as unflatten unsqueeze view view_as _reshape_alias _to_copy
-    _unsafe_view unbind zeros zeros_like ScalarImplicit Int Float Bool len item dropout
-    native_dropout
+    flatten flip full full_like gather index index_select new_empty new_full new_ones new_zeros
+    numel ones ones_like permute repeat reshape scalar_tensor select size slice split
+    split_with_sizes squeeze stack t to transpose tril triu type_as unflatten unsqueeze view
+    view_as _reshape_alias _to_copy _unsafe_view unbind zeros zeros_like ScalarImplicit Int
+    Float Bool len item dropout native_dropout
 """.split()
 
 _READING = frozenset(

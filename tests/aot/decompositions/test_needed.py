@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+
 from pelton import aot
 from pelton.aot.decompositions import extend_aot_decompositions
 from pelton.aot.decompositions.dialect import DECOMPOSED_THOUGH_KNOWN
