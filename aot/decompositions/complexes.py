@@ -222,6 +222,13 @@ def cos(x: Tensor) -> Any:
     return _join(torch.cos(a) * torch.cosh(b), -torch.sin(a) * torch.sinh(b), x)
 
 
+@FAMILY.decomposes(aten.polar.default, reason="the lowering does not broadcast")
+def polar(size: Tensor, angle: Tensor) -> Tensor:
+    """Return complex numbers from magnitude and angle."""
+    parts: Any = aten.broadcast_tensors.default([size, angle])
+    return torch.complex(parts[0] * torch.cos(parts[1]), parts[0] * torch.sin(parts[1]))
+
+
 def _partwise(operator: OpOverload) -> Decomposition:
     def decomposition(x: Tensor, *args: Any, **kwargs: Any) -> Any:
         if not _is_complex(x):

@@ -73,6 +73,23 @@ def logcumsumexp(x: Tensor, dim: int) -> Any:
     return values.clone()
 
 
+@FAMILY.decomposes(aten.cumprod.default, reason="refused")
+def cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Any:
+    """Return the running product, doubling the reach at each step."""
+    whole = not x.dtype.is_floating_point and not x.dtype.is_complex
+    values = x.to(dtype or (torch.int64 if whole else x.dtype))
+    if x.dim() == 0:
+        return values.clone()
+    dim, length = dim % x.dim(), x.shape[dim % x.dim()]
+    if not isinstance(length, int) or values.dtype.is_complex:
+        return NotImplemented
+    reach = 1
+    while reach < length:
+        values = values * _shifted(values, dim, reach, 1)
+        reach *= 2
+    return values.clone()
+
+
 def _select(x: Tensor, dim: int, place: Any, keepdim: bool) -> tuple[Tensor, Tensor]:
     if x.dim() == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)

@@ -23,6 +23,7 @@ _NO_LOWERING = "no lowering in the torch dialect"
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 """The Bernoulli numbers of even order, from the second."""
 
+_TERMS, _LEAST = 48, -40.0  # of the zeta function: terms added one by one, least argument
 _SHIFT = 8  # recurrences carry arguments up to here, where the asymptotic series are exact
 
 
@@ -97,14 +98,14 @@ def _hurwitz(s: Any, q: Tensor, odd: Any) -> Any:
 
     Args:
         s: A number, or a tensor, above 1.
-        q: Where q is negative, s must be whole.
+        q: Where q is negative, s must be whole; NaN comes out where it is below `_LEAST`.
         odd: Whether s is an odd number; a bool or a tensor.
     """
     total = torch.zeros_like(q)
-    for n in range(_SHIFT + 2):
+    for n in range(_TERMS):
         size = (q + n).abs() ** -s  # the compiler's power of a negative number is NaN
         total = total + torch.where((q + n < 0) & odd, -size, size)
-    end = q + _SHIFT + 2
+    end = q + _TERMS
     total = total + end ** (1 - s) / (s - 1) + 0.5 * end**-s
     factor, power, divisor = s, end ** (-s - 1), 2.0
     for order, number in enumerate(_BERNOULLI, 1):
@@ -112,7 +113,7 @@ def _hurwitz(s: Any, q: Tensor, odd: Any) -> Any:
         factor = factor * (s + 2 * order - 1) * (s + 2 * order)
         divisor = divisor * (2 * order + 1) * (2 * order + 2)
         power = power / (end * end)
-    return total
+    return torch.where(q < _LEAST, torch.full_like(total, math.nan), total)
 
 
 @FAMILY.decomposes(aten.special_zeta.default, reason=_NO_LOWERING)
@@ -127,19 +128,6 @@ def zeta(s: Tensor, q: Tensor) -> Any:
     result = torch.where(whole, inf, torch.where(fraction, nan, sums))
     result = torch.where(s < 1, nan, torch.where(s == 1, inf, result))
     return result.to(dtype)
-
-
-@FAMILY.decomposes(aten.polygamma.default, reason=_NO_LOWERING)
-def polygamma(order: int, x: Tensor) -> Any:
-    """Return a derivative of the digamma function."""
-    x = floating(x)
-    if order == 0:
-        return torch.digamma(x)
-    wide = in_single(x)
-    whole = torch.logical_and(wide <= 0, wide == torch.floor(wide))
-    sums = math.factorial(order) * _hurwitz(order + 1.0, wide, order % 2 == 0)
-    size = torch.where(whole, torch.full_like(wide, math.inf), sums)
-    return (size if order % 2 else -size).to(x.dtype)
 
 
 def _i0e_tail(t: Tensor) -> Tensor:

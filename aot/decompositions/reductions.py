@@ -1,0 +1,71 @@
+"""Reductions of tensors of rank 0, and scatters counted from the last dimension."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from .family import Decomposition, Family
+
+aten = torch.ops.aten
+
+FAMILY = Family("reductions")
+
+
+def _of_rank_zero(operator: OpOverload) -> Decomposition:
+    def decomposition(x: Tensor, dim: Any = None, *_: Any, **kwargs: Any) -> Any:
+        if x.dim() or (dim is None and operator not in (aten.argmax.default, aten.argmin.default)):
+            return NotImplemented
+        kwargs.pop("keepdim", None)
+        return operator(x[None], [0] if isinstance(dim, (list, tuple)) else 0, **kwargs)
+
+    return decomposition
+
+
+for _operator in (
+    aten.all.dim,
+    aten.amax.default,
+    aten.amin.default,
+    aten.any.dim,
+    aten.argmax.default,
+    aten.argmin.default,
+    aten.logsumexp.default,
+    aten.prod.dim_int,
+):
+    FAMILY.enter(_operator, _of_rank_zero(_operator), reason="rank 0 is refused")
+
+
+def _from_the_front(operator: OpOverload) -> Decomposition:
+    def decomposition(x: Tensor, dim: int, *args: Any, **kwargs: Any) -> Any:
+        if dim >= 0 or not x.dim():
+            return NotImplemented
+        return operator(x, dim + x.dim(), *args, **kwargs)
+
+    return decomposition
+
+
+for _operator in (
+    aten.scatter.src,
+    aten.scatter.value,
+    aten.scatter_add.default,
+    aten.scatter_reduce.two,
+):
+    FAMILY.enter(_operator, _from_the_front(_operator), reason="negative dimensions crash it")
+
+_REDUCTIONS = {"add": "sum", "multiply": "prod"}
+
+
+@FAMILY.decomposes(aten.scatter.reduce, reason="no lowering")
+def scatter_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, *, reduce: str) -> Tensor:
+    """Return x with elements added to it, or multiplied with it, at indices."""
+    return torch.scatter_reduce(x, dim, index, source, _REDUCTIONS[reduce])
+
+
+@FAMILY.decomposes(aten.scatter.value_reduce, reason="no lowering")
+def scatter_reduce_value(x: Tensor, dim: int, index: Tensor, value: Any, *, reduce: str) -> Tensor:
+    """Return x with a number added to it, or multiplied with it, at indices."""
+    source = torch.full(index.shape, value, dtype=x.dtype, device=x.device)
+    return torch.scatter_reduce(x, dim, index, source, _REDUCTIONS[reduce])
