@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from .family import Family
-from .sampling import whole
 
 aten = torch.ops.aten
 
@@ -147,29 +146,6 @@ def renorm(x: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
     norm = torch.linalg.vector_norm(x, p, others, keepdim=True)
     factor = torch.where(norm > maxnorm, maxnorm / (norm + 1e-7), torch.ones_like(norm))
     return x * factor
-
-
-def _nearest(x: Tensor, dim: int, size: Any, scale: float | None) -> Tensor:
-    step = 1 / scale if scale else x.shape[dim] / size
-    place = (torch.arange(size, device=x.device).to(torch.float32) + 0.5) * step
-    return x.index_select(dim, place.to(torch.int64).clamp(max=x.shape[dim] - 1))
-
-
-@FAMILY.decomposes(
-    aten._upsample_nearest_exact1d.vec,
-    aten._upsample_nearest_exact2d.vec,
-    aten._upsample_nearest_exact3d.vec,
-    reason="torch's own decomposition gives wrong numbers in float32",
-)
-def nearest_exact(
-    x: Tensor, output_size: Sequence[Any] | None, scale_factors: Sequence[float] | None
-) -> Tensor:
-    """Return x resized by the pixel whose centre is nearest."""
-    scales: Sequence[float | None] = scale_factors or [None] * (x.dim() - 2)
-    for axis, scale in enumerate(scales, 2):
-        size = output_size[axis - 2] if output_size else whole(x.shape[axis] * (scale or 1))
-        x = _nearest(x, axis, size, scale)
-    return x
 
 
 @FAMILY.decomposes(aten.diagonal_scatter.default, reason="no lowering on some offsets")

@@ -1,4 +1,4 @@
-"""Resizing by linear interpolation, one dimension after the other."""
+"""Resizing, by linear interpolation or by single pixels, one dimension after the other."""
 
 from __future__ import annotations
 
@@ -86,10 +86,18 @@ def upsample_to_size(
     return _resize(x, output_size, align_corners, given)
 
 
-def _nearest(x: Tensor, dim: int, size: Any, scale: float | None) -> Tensor:
-    step = 1 / scale if scale else x.shape[dim] / size
-    place = torch.arange(size, device=x.device).to(torch.float32) * step
-    return x.index_select(dim, place.to(torch.int64).clamp(max=x.shape[dim] - 1))
+def _nearest(
+    x: Tensor, output_size: Sequence[Any] | None, scales: Sequence[float | None], centre: float
+) -> Tensor:
+    """Return x resized by single pixels; `centre` is where in an output pixel its place is read."""
+    for axis, scale in enumerate(scales, 2):
+        old = x.shape[axis]
+        size = output_size[axis - 2] if output_size else whole(old * (scale or 1))
+        step = 1 / scale if scale else old / size
+        place = torch.arange(size, device=x.device).to(torch.float32)
+        place = (place + centre if centre else place) * step
+        x = x.index_select(axis, place.to(torch.int64).clamp(max=old - 1))
+    return x
 
 
 @FAMILY.decomposes(
@@ -104,7 +112,18 @@ def nearest_by_factor(
     """Return x resized by the nearest pixel, for factors that are not whole."""
     if not scale_factors or all(float(factor).is_integer() for factor in scale_factors):
         return NotImplemented
-    for axis, factor in enumerate(scale_factors, 2):
-        size = output_size[axis - 2] if output_size else whole(x.shape[axis] * factor)
-        x = _nearest(x, axis, size, factor)
-    return x
+    return _nearest(x, output_size, scale_factors, centre=0.0)
+
+
+@FAMILY.decomposes(
+    aten._upsample_nearest_exact1d.vec,
+    aten._upsample_nearest_exact2d.vec,
+    aten._upsample_nearest_exact3d.vec,
+    reason="torch's own decomposition gives wrong numbers in float32",
+)
+def nearest_exact(
+    x: Tensor, output_size: Sequence[Any] | None, scale_factors: Sequence[float] | None
+) -> Tensor:
+    """Return x resized by the pixel whose centre is nearest."""
+    scales: Sequence[float | None] = scale_factors or [None] * (x.dim() - 2)
+    return _nearest(x, output_size, scales, centre=0.5)
