@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch import fx, nn
 from torch.export import Dim as TorchDim
 from torch.export import ExportedProgram
 
@@ -45,13 +47,30 @@ def reexport(raised: Raised) -> ExportedProgram:
     raise ExportError(f"{raised.name}() cannot be traced again: {kind}: {text}") from first
 
 
+class _Interpreted(nn.Module):
+    """A graph, run node by node, so that what is traced of it keeps the user's lines."""
+
+    def __init__(self, graph_module: fx.GraphModule) -> None:
+        super().__init__()
+        for name, value in graph_module.__dict__.items():
+            if name in ("_parameters", "_buffers", "_modules"):
+                self.__dict__[name] = value  # under their own names; torch.export exchanges them
+        interpreter = fx.Interpreter(graph_module)
+
+        def forward(*inputs: Any) -> Any:
+            return interpreter.run(*inputs)
+
+        forward.__signature__ = inspect.signature(graph_module.forward)  # type: ignore[attr-defined]
+        self.__dict__["forward"] = forward
+
+
 def _export(raised: Raised, sizes: Mapping[str, int]) -> ExportedProgram:
     dims = {dim.name: _torch_dim(dim) for dim in raised.dims}
     examples = tuple(_example(port, sizes) for port in raised.inputs)
     shapes = tuple(_dynamic_shape(port, dims) for port in raised.inputs)
-    with TRACING_LOCK, tracing_settings():
+    with TRACING_LOCK, tracing_settings(), fx.traceback.preserve_node_meta():
         return torch.export.export(
-            raised.graph_module,
+            _Interpreted(raised.graph_module),
             examples,
             dynamic_shapes=shapes if shapes else None,
             strict=False,

@@ -68,6 +68,7 @@ class Raiser:
         self._values: dict[Value, Any] = {}
         self._loaded: dict[str, Node] = {}
         self._names: dict[str, int] = {}
+        self._trace: str | None = None
 
     # Values of the module.
 
@@ -103,6 +104,7 @@ class Raiser:
             UnsupportedOpError: An operation cannot be raised; names the user's line.
         """
         for op in [view.operation for view in block.operations][:-1]:
+            self._trace = _stack_trace(op)
             try:
                 self._handler_of(op)(self, op)
             except PeltonError:
@@ -133,7 +135,7 @@ class Raiser:
         dtype: torch.dtype | None = None,
         keywords: Mapping[str, Any] | None = None,
     ) -> Node:
-        """Add a call to the graph.
+        """Add a call to the graph; it has the user's line as its stack trace.
 
         Args:
             target: An operator or function.
@@ -141,7 +143,9 @@ class Raiser:
             dtype: The element type of its result; None: a number, a list, or nothing.
             keywords: Its keyword arguments.
         """
-        return typed(self.scope.call(target, args, dict(keywords or {})), dtype)
+        node = self.scope.call(target, args, dict(keywords or {}))
+        node.stack_trace = self._trace
+        return typed(node, dtype)
 
     def emit_effect(self, target: Callable[..., Any], *args: Any) -> None:
         """Add a call that is there for what it does, unless effects are left out."""
@@ -237,6 +241,11 @@ class Raiser:
                 node = self.root.attribute(name, self.source.initial(item), item.storage)
             self._loaded[item.symbol] = node
         return self._loaded[item.symbol]
+
+
+def _stack_trace(op: Operation) -> str | None:
+    location = location_of(op)
+    return f'File "{location.file}", line {location.line}, in {op.name}' if location else None
 
 
 def _not_negative(size: Any) -> Any:
