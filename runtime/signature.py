@@ -275,11 +275,11 @@ def _leaf_to_json(leaf: Leaf) -> list[Any]:
 def _leaf_from_json(data: list[Any]) -> Leaf:
     kind, *rest = data
     if kind == "tensor":
-        return TensorSpec(DTYPES[rest[0]], tuple(_size(size) for size in rest[1]))
+        return TensorSpec(DTYPES[rest[0]], tuple(size_from_json(size) for size in rest[1]))
     if kind == "constant":
         return ConstantSpec(_constant(rest[0]))
     if kind in ("int", "float", "bool"):
-        return ScalarSpec(kind, None if rest[0] is None else _size(rest[0]))
+        return ScalarSpec(kind, None if rest[0] is None else size_from_json(rest[0]))
     raise ValueError(f"unknown kind of leaf {kind!r}")
 
 
@@ -292,14 +292,23 @@ def _constant(data: Any) -> Any:
 def _constraint(relation: Any, left: Any, right: Any) -> Constraint:
     if relation not in sizes.RELATIONS:
         raise ValueError(f"unknown relation {relation!r}")
-    return Constraint(relation, _size(left), _size(right))
+    return Constraint(relation, size_from_json(left), size_from_json(right))
 
 
-def _size(data: Any) -> Size:
+def size_from_json(data: Any) -> Size:
+    """Return a size as JSON states it.
+
+    Raises:
+        ValueError: It is none.
+
+    Example:
+        >>> size_from_json(["*", 2, "batch"])
+        ['*', 2, 'batch']
+    """
     if isinstance(data, (int, str)) and not isinstance(data, bool):
         return data
     if isinstance(data, list) and len(data) == 3 and data[0] in sizes.OPERATORS:
-        return [data[0], _size(data[1]), _size(data[2])]
+        return [data[0], size_from_json(data[1]), size_from_json(data[2])]
     raise ValueError(f"unknown size {data!r}")
 
 

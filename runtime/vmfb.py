@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import mmap
 import platform
-import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from .cpu import missing_features
 from .dtypes import DTYPES, DType
 from .errors import ArtifactError, DeviceError
 from .files import StrPath
+from .stored_zip import ZIP_ERRORS, span_of
 
 MEMBER = "pelton.json"
 """Name of the member that Pelton adds."""
@@ -30,9 +30,6 @@ FORMAT = 1
 """Version of that member. 1: the first."""
 
 _MAX_INFO_BYTES = 64 << 20
-
-_ZIP_ERRORS = (zipfile.BadZipFile, EOFError, OSError, RuntimeError, ValueError, struct.error)
-"""What `zipfile` raises for damaged files, also where a flag says encrypted or another version."""
 
 ParameterTable = dict[str, dict[str, tuple[DType, tuple[int, ...]]]]
 """Element type and shape of each external parameter, by scope and name."""
@@ -139,7 +136,7 @@ def read_info(path: StrPath) -> VmfbInfo:
         if str(path) in str(error):
             raise
         raise ArtifactError(f"{path}: {error}") from error
-    except _ZIP_ERRORS as error:
+    except ZIP_ERRORS as error:
         raise ArtifactError(f"{path} is truncated or damaged: {error}") from error
 
 
@@ -147,14 +144,11 @@ def _check_checksums(file: Any, members: list[zipfile.ZipInfo], path: Path) -> N
     """Compare the checksum of each member; they lie uncompressed and are not copied for it."""
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
         for member in members:
-            lengths = bytes(view[member.header_offset + 26 : member.header_offset + 30])
-            if len(lengths) < 4 or member.compress_type != zipfile.ZIP_STORED:
-                raise ArtifactError(f"{path} is damaged: {member.filename} is not stored as it is")
-            start = member.header_offset + 30
-            start += int.from_bytes(lengths[:2], "little") + int.from_bytes(lengths[2:], "little")
-            if start + member.file_size > len(mapped):
-                raise ArtifactError(f"{path} is truncated: {member.filename} ends behind its end")
-            with view[start : start + member.file_size] as data:
+            try:
+                start, end = span_of(view, member)
+            except ArtifactError as error:
+                raise ArtifactError(f"{path} is damaged: {error}") from None
+            with view[start:end] as data:
                 found = zlib.crc32(data)
             if found != member.CRC:
                 raise ArtifactError(

@@ -20,8 +20,8 @@ FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("
 LONGEST_FILE = 600
 
 RUNTIME_FOR_AOT = {
-    "archive", "archive_irpa", "binding", "cpu", "dtypes", "errors", "files", "parameter",
-    "parameter_set", "progress", "signature", "sizes", "trees", "vmfb",
+    "archive", "archive_irpa", "binding", "cpu", "dtypes", "errors", "files", "manifest",
+    "parameter", "parameter_set", "progress", "signature", "sizes", "trees", "trtm", "vmfb",
 }  # fmt: skip
 """What the export may know of the runtime: formats and facts, none of what loads and calls."""
 
