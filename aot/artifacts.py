@@ -10,15 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from iree.compiler.ir import Operation
-
+from pelton.runtime.archive import load_parameters
 from pelton.runtime.files import StrPath
 
 from .cache import CompileCache, Made
 from .config import CONFIGURED, Configured, config
-from .fingerprint import Resources, compile_key, module_digest
-from .mlir_module import signatures_of
-from .targets import Artifact, Target, find_target
+from .fingerprint import compile_key, module_digest, parameters_digest
+from .mlir_module import parameters_of, signatures_of
+from .targets import Artifact, Exported, Target, find_target
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,7 @@ class Recipe:
 
     def make(
         self,
-        module_op: Operation,
-        resources: Resources,
+        exported: Exported,
         path: Path,
         *,
         replaces: Path | None = None,
@@ -64,8 +62,7 @@ class Recipe:
         """Compile a module to the file `path`, or take the artifact from the cache.
 
         Args:
-            module_op: The module; it is not changed.
-            resources: Its large data, as far as it is known.
+            exported: The module and what belongs to it.
             path: Where to write; the caller makes this atomic.
             replaces: Where the caller will move the file to, if it is not `path`.
             private: Whether the file is for this process alone and never written to.
@@ -75,15 +72,17 @@ class Recipe:
             ArtifactError: The cache's folder cannot be used.
         """
         if self.cache_dir is None:
-            artifact = self.target.build(module_op, path, self.options)
+            artifact = self.target.build(exported, path, self.options)
             return replace(artifact, notes=(*self.notes, *artifact.notes))
 
         def make(target: Path) -> Made:
-            artifact = self.target.build(module_op, target, self.options)
-            return Made(self.name, tuple(signatures_of(module_op)), artifact.notes)
+            artifact = self.target.build(exported, target, self.options)
+            return Made(self.name, tuple(signatures_of(exported.module_op)), artifact.notes)
 
         identity = {"target": self.target.name, **self.target.identity(self.options)}
-        key = compile_key(module_digest(module_op, resources), identity)
+        if self.target.holds_parameters:
+            identity["parameters"] = _digest_of_parameters(exported)
+        key = compile_key(module_digest(exported.module_op, exported.resources), identity)
         cache = CompileCache(self.cache_dir, config.cache_size_bytes)
         made = cache.build(key, path, make, replaces=replaces, private=private)
         return Artifact(path, (*self.notes, *made.notes))
@@ -102,6 +101,11 @@ class Recipe:
             yield path
 
 
+def _digest_of_parameters(exported: Exported) -> str:
+    table = parameters_of(exported.module_op)
+    return parameters_digest(load_parameters(exported.parameters, table), table)
+
+
 def recipe(target: str, options: Mapping[str, Any], storage: Storage) -> Recipe:
     """Return how to compile for a target.
 
@@ -118,7 +122,7 @@ def recipe(target: str, options: Mapping[str, Any], storage: Storage) -> Recipe:
     notes = []
     if chosen.timing_cache:
         timings = storage.timing_cache_file_path or config.timing_cache_file_path
-        given.setdefault("timing_cache_file_path", timings)
+        given.setdefault("timing_cache", timings)
     elif storage.timing_cache_file_path is not None:
         path = os.fspath(storage.timing_cache_file_path)
         notes.append(

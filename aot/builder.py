@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,6 +106,14 @@ class ExternalParameter:
     scope: str
     name: str
     tensor: torch.Tensor
+
+
+def by_scope(parameters: Iterable[ExternalParameter]) -> dict[str, dict[str, torch.Tensor]]:
+    """Return the tensors of external parameters as `runtime.load` takes them."""
+    scopes: dict[str, dict[str, torch.Tensor]] = {}
+    for parameter in parameters:
+        scopes.setdefault(parameter.scope, {})[parameter.name] = parameter.tensor
+    return scopes
 
 
 @dataclass

@@ -13,7 +13,7 @@ from pelton.runtime.files import StrPath
 from pelton.runtime.progress import stage
 
 from .artifacts import Storage, recipe
-from .builder import ExternalParameter, ModuleBuilder
+from .builder import ModuleBuilder, by_scope
 from .capture import TRACING_LOCK
 from .config import CONFIGURED, Configured
 from .errors import ExportError
@@ -89,12 +89,13 @@ def compile(
     exported = _export(func, args, kwargs or {}, profiles)
     with made.private_file() as path:
         with stage(f"compiling for {target}"):
-            artifact = made.make(exported.mlir_module, exported.resources, path, private=True)
+            artifact = made.make(exported.to_compile(), path, private=True)
         for note in artifact.notes:
             warnings.warn(note, stacklevel=2)
         # The executable keeps the file mapped; its name is not needed any more.
         held = exported.compiled_module.external_parameters
-        return load(path, device=device, parameters=_by_scope(held) or None)
+        parameters = None if made.target.holds_parameters else by_scope(held) or None
+        return load(path, device=device, parameters=parameters)
 
 
 def _export(
@@ -109,11 +110,3 @@ def _export(
     with TRACING_LOCK:
         traced = trace_callable(func, args, kwargs, pure=True)
         return assemble(builder, traced, func, profiles=profiles)
-
-
-def _by_scope(parameters: Sequence[ExternalParameter]) -> dict[str, dict[str, torch.Tensor]]:
-    """Return the tensors of external parameters as `runtime.load` takes them."""
-    scopes: dict[str, dict[str, torch.Tensor]] = {}
-    for parameter in parameters:
-        scopes.setdefault(parameter.scope, {})[parameter.name] = parameter.tensor
-    return scopes

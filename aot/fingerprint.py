@@ -18,6 +18,9 @@ from typing import Any
 
 from iree.compiler.ir import Operation
 
+from pelton.runtime.parameter_set import ParameterSet
+from pelton.runtime.vmfb import ParameterTable
+
 _ELIDED_CHARS = 1 << 16
 """Hexadecimal digits from which a resource is left out of the module's text (32 KB of data)."""
 
@@ -36,10 +39,13 @@ class Resources:
 
     Args:
         data: The bytes of each resource by its name in the module.
+
+    Attributes:
+        data: The same.
     """
 
     def __init__(self, data: Mapping[str, bytes]) -> None:
-        self._data = data
+        self.data = data
         self._digests: dict[str, str] = {}
 
     def digests(self) -> Mapping[str, str]:
@@ -49,10 +55,10 @@ class Resources:
             >>> Resources({"w": b"abc"}).digests()["w"][:8]
             'ba7816bf'
         """
-        missing = [name for name in self._data if name not in self._digests]
+        missing = [name for name in self.data if name not in self._digests]
         if missing:
             with ThreadPoolExecutor(THREADS) as pool:
-                hashed = pool.map(lambda name: _sha256(self._data[name]), missing)
+                hashed = pool.map(lambda name: _sha256(self.data[name]), missing)
                 self._digests.update(zip(missing, hashed, strict=True))
         return self._digests
 
@@ -85,6 +91,30 @@ def module_digest(module_op: Operation, resources: Resources) -> str:
     digest = hashlib.sha256(said)
     for name in left_out:
         digest.update(f"\n{name}={known[name]}".encode())
+    return digest.hexdigest()
+
+
+def parameters_digest(sets: Mapping[str, ParameterSet], table: ParameterTable) -> str:
+    """Return the SHA-256 of the external parameters that a module takes.
+
+    Args:
+        sets: The parameters, by scope.
+        table: Those that the module takes.
+
+    Returns:
+        The digest as hexadecimal digits; those that are not there have none.
+    """
+    found = [
+        (scope, name, sets[scope][name])
+        for scope in sorted(table)
+        for name in sorted(table[scope])
+        if scope in sets and name in sets[scope]
+    ]
+    digest = hashlib.sha256()
+    with ThreadPoolExecutor(THREADS) as pool:
+        hashed = pool.map(lambda each: _sha256(each[2].contents()), found)
+        for (scope, name, parameter), value in zip(found, hashed, strict=True):
+            digest.update(json.dumps([scope, name, str(parameter), value]).encode())
     return digest.hexdigest()
 
 

@@ -20,13 +20,13 @@ from pelton.runtime.signature import Signature
 from pelton.runtime.vmfb import ParameterTable
 
 from .artifacts import Storage, recipe
-from .builder import ExternalParameter
+from .builder import ExternalParameter, by_scope
 from .config import CONFIGURED, Configured
 from .errors import ExportError, ParameterError, warn_user
 from .fingerprint import Resources
 from .mlir_module import parameters_of, signatures_of, write_module
 from .params import ParameterArchiveBuilder
-from .targets import Artifact
+from .targets import Artifact, Exported, FunctionReport, ReportingTarget
 from .targets.onnx import OnnxProgram, to_onnx
 from .to_torch import open_module
 
@@ -240,40 +240,96 @@ class ExportOutput:
         target_backends: str | Sequence[str] | None = (),
         cache_dir: StrPath | Configured | None = CONFIGURED,
         timing_cache_file_path: StrPath | None = None,
+        parameters: ParameterSource | Mapping[str, ParameterSource] | None = None,
         **options: Any,
     ) -> Output | None:
         """Compile the module.
 
         Args:
             save_to: A path, an `iree.compiler.api.Output`, or None.
-            target: What to compile for: `cpu`, `cuda[:arch]`, `vulkan`, `rocm:arch`, or a backend
-                of IREE.
+            target: What to compile for: `cpu`, `cuda[:arch]`, `vulkan`, `rocm:arch`, `tensorrt`,
+                or a backend of IREE.
             target_backends: The same as one or several names of IREE backends; None takes the
                 flags set on `session`.
             cache_dir: Folder of the compile cache; None: no cache; default: `aot.config.cache_dir`.
             timing_cache_file_path: Where TensorRT keeps kernel timings; default: `aot.config`'s.
-            options: Options of the target; see `targets.iree.IreeOptions`.
+            parameters: The external parameters, for targets that put them into the artifact
+                (`tensorrt`), as for `runtime.load`; None: the tensors that the module was exported
+                with.
+            options: Options of the target; see `targets.iree.IreeOptions` and
+                `targets.tensorrt.TensorRTOptions`.
 
         Returns:
             With `save_to=None` the compiler's `Output`, whose `map_memory()` gives the bytes.
 
         Raises:
             CompileError: The compiler failed; has the diagnostics, a reproducer and the operators.
-            ExportError: Unknown target or option.
+            UnsupportedOpError: The target cannot take the program; names all operators.
+            ExportError: Unknown target or option, or parameters for a target that has no use for
+                them.
+            ParameterError: Parameters are missing, or of another type or shape.
             ArtifactError: `save_to` cannot be written.
         """
         target, options = self._backend(target, target_backends, options)
         made = recipe(target, options, Storage(cache_dir, timing_cache_file_path))
+        if parameters is not None and not made.target.holds_parameters:
+            raise ExportError(
+                f"target {target!r} leaves external parameters out of the artifact; give them to "
+                "runtime.load(..., parameters=...)"
+            )
+        exported = self.to_compile(parameters)
         if isinstance(save_to, (str, os.PathLike)):
             with stage(f"compiling for {target}"), atomic_path(save_to) as temporary:
                 final = Path(save_to)
-                self._tell(made.make(self.mlir_module, self.resources, temporary, replaces=final))
+                self._tell(made.make(exported, temporary, replaces=final))
             return None
         output = save_to if isinstance(save_to, Output) else Output.open_membuffer()
         with stage(f"compiling for {target}"), made.private_file() as path:
-            self._tell(made.make(self.mlir_module, self.resources, path, private=True))
+            self._tell(made.make(exported, path, private=True))
             output.write(path.read_bytes())
         return output if save_to is None else None
+
+    def dry_run(
+        self,
+        target: str = "tensorrt",
+        *,
+        parameters: ParameterSource | Mapping[str, ParameterSource] | None = None,
+        **options: Any,
+    ) -> list[FunctionReport]:
+        """Return for each entry point what a target would take, without building anything.
+
+        Args:
+            target: Only `tensorrt` tells beforehand; IREE tells by compiling.
+            parameters: As for `compile`.
+            options: Options of the target.
+
+        Raises:
+            ExportError: Unknown target or option, or the target cannot tell.
+            MissingDependencyError: The target's library is not installed.
+
+        Example:
+            >>> from pelton import aot
+            >>> out = aot.export(lambda x: x.relu(), args=(torch.ones(2),))
+            >>> (report,) = out.dry_run("tensorrt")
+            >>> report.supported, report.operators
+            (True, {'aten.relu.default': 1})
+        """
+        made = recipe(target, options, Storage())
+        if not isinstance(made.target, ReportingTarget):
+            raise ExportError(f"target {target!r} tells what it takes only by compiling")
+        return made.target.report(self.to_compile(parameters), made.options)
+
+    def to_compile(
+        self, parameters: ParameterSource | Mapping[str, ParameterSource] | None = None
+    ) -> Exported:
+        """Return the module with what targets need beside it.
+
+        Args:
+            parameters: As for `compile`.
+        """
+        if parameters is None and self._loaded_from is None:
+            parameters = by_scope(self.compiled_module.external_parameters) or None
+        return Exported(self.mlir_module, self.resources, parameters)
 
     def _backend(
         self, target: str, backends: str | Sequence[str] | None, options: dict[str, Any]

@@ -19,6 +19,7 @@ from pelton.runtime.errors import SignatureError
 from pelton.runtime.files import StrPath
 from pelton.runtime.signature import ConstantSpec, Signature
 
+from .builder import by_scope
 from .mlir_module import read_module
 from .targets.raise_fx import ModuleSource, Port, Raised, open_source, raise_function
 from .targets.raise_fx.bytecode import MAGIC
@@ -78,10 +79,7 @@ def open_module(
         module_op = read_module(source)
         return open_source(module_op, bytecode=_mapped(Path(source)), parameters=parameters)
     if parameters is None:
-        scoped: dict[str, dict[str, torch.Tensor]] = {}
-        for held in source.compiled_module.external_parameters:
-            scoped.setdefault(held.scope, {})[held.name] = held.tensor
-        parameters = scoped
+        parameters = by_scope(source.compiled_module.external_parameters)
     held_data = getattr(source.compiled_module, "resources", None)
     return open_source(source.mlir_module, resources=held_data, parameters=parameters)
 

@@ -1,6 +1,15 @@
 """What a module can be compiled for: each target is one class and one line in a table."""
 
-from .base import Artifact, Target
+from .base import Artifact, Exported, FunctionReport, Refusal, ReportingTarget, Target
 from .table import TARGETS, find_target
 
-__all__ = ["TARGETS", "Artifact", "Target", "find_target"]
+__all__ = [
+    "TARGETS",
+    "Artifact",
+    "Exported",
+    "FunctionReport",
+    "Refusal",
+    "ReportingTarget",
+    "Target",
+    "find_target",
+]

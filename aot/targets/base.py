@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from iree.compiler.ir import Operation
 
-from ..errors import ExportError
+from pelton.runtime.archive import ParameterSource
+
+from ..errors import ExportError, SourceLocation
+from ..fingerprint import Resources
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What a target compiles.
+
+    Attributes:
+        module_op: The module; it is not changed.
+        resources: Its large data, as far as it was made here and not read from a file.
+        parameters: Where the values of external parameters come from, as for `runtime.load`; None:
+            nobody said.
+    """
+
+    module_op: Operation
+    resources: Resources
+    parameters: ParameterSource | Mapping[str, ParameterSource] | None = None
 
 
 @dataclass(frozen=True)
@@ -36,6 +55,10 @@ class Target(Protocol):
     def timing_cache(self) -> bool:
         """Whether it measures kernels, so that its options have a `timing_cache_file_path`."""
 
+    @property
+    def holds_parameters(self) -> bool:
+        """Whether the values of external parameters become part of its artifacts."""
+
     def options(self, given: Mapping[str, Any]) -> Any:
         """Return the target's options, a frozen dataclass.
 
@@ -54,16 +77,75 @@ class Target(Protocol):
             options: What `options` returned.
         """
 
-    def build(self, module_op: Operation, path: Path, options: Any) -> Artifact:
+    def build(self, exported: Exported, path: Path, options: Any) -> Artifact:
         """Compile a module to the file `path`.
 
         Args:
-            module_op: The module; it is not changed.
+            exported: The module and what belongs to it.
             path: Where to write; the caller makes this atomic.
             options: What `options` returned.
 
         Raises:
             CompileError: The compiler failed; it keeps the diagnostics and a reproducer.
+        """
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An operator that a target cannot take.
+
+    Attributes:
+        operator: Its name: torch's where it is known, else the target's.
+        reason: Why.
+        location: The user's line.
+    """
+
+    operator: str
+    reason: str
+    location: SourceLocation | None = None
+
+    def __str__(self) -> str:
+        place = f" (at {self.location})" if self.location else ""
+        return f"{self.operator}{place}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class FunctionReport:
+    """What a target would make of an entry point.
+
+    Attributes:
+        name: The entry point.
+        operators: How often each operator occurs.
+        refusals: What the target cannot take; empty: it takes all.
+        layers: How many layers the target makes of it; None: not known.
+        profiles: The sizes that it would be built for, as text.
+        memory_bytes: Bytes by purpose, at the largest sizes: `weights`, `inputs and outputs`,
+            `state`, `activations` (an upper bound: the most that is alive at once, unfused).
+    """
+
+    name: str
+    operators: Mapping[str, int]
+    refusals: tuple[Refusal, ...]
+    layers: int | None = None
+    profiles: tuple[str, ...] = ()
+    memory_bytes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def supported(self) -> bool:
+        """Whether the target takes it."""
+        return not self.refusals
+
+
+@runtime_checkable
+class ReportingTarget(Protocol):
+    """A target that tells what it takes before anything is built."""
+
+    def report(self, exported: Exported, options: Any) -> list[FunctionReport]:
+        """Return a report for each entry point.
+
+        Args:
+            exported: The module and what belongs to it.
+            options: What `options` returned.
         """
 
 

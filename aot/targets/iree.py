@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from iree.compiler.ir import Operation
-
 from pelton.runtime.cpu import WORKER_STACK_BYTES, processor_identity
 from pelton.runtime.vmfb import VmfbInfo, append_info
 
 from ..errors import ExportError
 from ..mlir_module import parameters_of
-from .base import Artifact, make_options
+from .base import Artifact, Exported, make_options
 from .iree_compiler import (
     CompilerFailed,
     compile_error,
@@ -134,6 +132,11 @@ class IreeTarget:
         """IREE measures nothing while it compiles."""
         return False
 
+    @property
+    def holds_parameters(self) -> bool:
+        """External parameters stay outside; `runtime.load` takes them."""
+        return False
+
     def options(self, given: Mapping[str, Any]) -> IreeOptions:
         """Return the options from keyword arguments.
 
@@ -161,12 +164,13 @@ class IreeTarget:
             "processor": processor_identity() if host else None,
         }
 
-    def build(self, module_op: Operation, path: Path, options: IreeOptions) -> Artifact:
+    def build(self, exported: Exported, path: Path, options: IreeOptions) -> Artifact:
         """Compile a module to a `.vmfb`.
 
         Raises:
             CompileError: IREE failed; has the diagnostics and a reproducer.
         """
+        module_op = exported.module_op
         with tempfile.TemporaryDirectory(prefix="pelton-") as folder:
             source = Path(folder, "module.mlirbc")
             with open(source, "wb") as file:

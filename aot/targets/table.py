@@ -8,6 +8,7 @@ from typing import Any
 from ..errors import ExportError
 from .base import Target
 from .iree import IreeTarget
+from .tensorrt import TensorRTTarget
 
 TARGETS: dict[str, Target] = {
     "cpu": IreeTarget("cpu", backend="llvm-cpu"),
@@ -17,6 +18,7 @@ TARGETS: dict[str, Target] = {
     "rocm": IreeTarget("rocm", backend="rocm"),
     "vulkan": IreeTarget("vulkan", backend="vulkan-spirv"),
     "vulkan-spirv": IreeTarget("vulkan-spirv", backend="vulkan-spirv"),
+    "tensorrt": TensorRTTarget(),
 }
 """All targets by the name that users give."""
 

@@ -1,0 +1,236 @@
+"""From an ONNX model to a TensorRT network, or to all the reasons why it has none."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import SourceLocation, UnsupportedOpError
+from ..base import Refusal
+from ..onnx import OnnxProgram
+from .library import Library, Log
+
+_UNSUPPORTED_DTYPES = {
+    "DOUBLE": "float64",
+    "COMPLEX64": "complex64",
+    "COMPLEX128": "complex128",
+    "INT16": "int16",
+    "UINT16": "uint16",
+    "UINT32": "uint32",
+    "UINT64": "uint64",
+    "STRING": "text",
+}
+"""Element types that TensorRT lacks. Its parser would make float32 of float64 without an error."""
+
+_MOST_FAILURES = 50
+"""How many operators are tried again without the one before that failed."""
+
+_STACK_TRACE = "pkg.torch.onnx.stack_trace"
+_FX_NODE = "pkg.torch.onnx.fx_node"
+_PLACE = re.compile(r'File "([^"]+)", line (\d+)')
+_TORCH_OPERATOR = re.compile(r"target=torch\.ops\.([\w.]+)\]")
+_ASSERTION = re.compile(r"Assertion failed: [^:]*: ")
+
+
+@dataclass
+class Network:
+    """A network, ready to be built.
+
+    Attributes:
+        builder: The builder that made it.
+        definition: TensorRT's `INetworkDefinition`.
+        parser: The parser, which holds the weights.
+    """
+
+    builder: Any
+    definition: Any
+    parser: Any
+
+    @property
+    def layers(self) -> list[Any]:
+        """Its layers in order."""
+        return [self.definition.get_layer(i) for i in range(self.definition.num_layers)]
+
+    @property
+    def host_inputs(self) -> set[str]:
+        """The inputs whose values decide on shapes; the engine reads them on the host."""
+        inputs = (self.definition.get_input(i) for i in range(self.definition.num_inputs))
+        return {tensor.name for tensor in inputs if tensor.is_shape_tensor}
+
+
+def parse(library: Library, logger: Any, model: bytes | Path) -> Network | None:
+    """Return the network of an ONNX model; None where TensorRT cannot take it.
+
+    Args:
+        library: The library.
+        logger: Of `Library.logging`.
+        model: The model, or the file that has it.
+    """
+    trt = library.module
+    builder = trt.Builder(logger)
+    definition = builder.create_network(_network_flags(trt))
+    parser = trt.OnnxParser(definition, logger)
+    parsed = parser.parse_from_file(str(model)) if isinstance(model, Path) else parser.parse(model)
+    if not parsed:
+        return None
+    network = Network(builder, definition, parser)
+    for layer in network.layers:
+        if layer.type == trt.LayerType.ATTENTION_INPUT:
+            # Attention that no fused kernel takes fails to build unless it may be taken apart.
+            layer.__class__ = trt.IAttentionInputLayer
+            layer.attention.decomposable = True
+    return network
+
+
+def _network_flags(trt: Any) -> int:
+    """Return the flags of a network whose element types are exactly the model's."""
+    flag = trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED
+    return 1 << int(flag)
+
+
+def refusals(library: Library, logger: Any, program: OnnxProgram) -> list[Refusal]:
+    """Return all operators of a model that TensorRT cannot take, in order.
+
+    The parser stops at the first one. Its results are made inputs, and the rest is tried again, so
+    this takes as many parses as there are such operators; it is for models that failed.
+
+    Args:
+        library: The library.
+        logger: Of `Library.logging`.
+        program: The model.
+    """
+    found = typed_wrongly(program)
+    if found:
+        return found
+    model = program.model.clone()
+    for _ in range(_MOST_FAILURES):
+        refused = _first_refused(library, logger, model)
+        if refused is None:
+            break
+        node, reason = refused
+        found.append(_refusal(node, reason))
+        if not _cut_out(model, node):
+            break
+    return list(dict.fromkeys(found))
+
+
+def typed_wrongly(program: OnnxProgram) -> list[Refusal]:
+    """Return the operators of a model whose results are of an element type that TensorRT lacks."""
+    graph = program.model.graph
+    wrong = [
+        Refusal(f"{port.kind} input {port.origin!r}", _no_such_type(type_), None)
+        for port, value in zip(program.inputs, graph.inputs, strict=True)
+        if (type_ := _type_name(value)) in _UNSUPPORTED_DTYPES
+    ]
+    for node in graph.all_nodes():
+        constants = [v for v in node.inputs if v is not None and v.const_value is not None]
+        types = [_type_name(value) for value in (*node.outputs, *constants)]
+        refused = [type_ for type_ in types if type_ in _UNSUPPORTED_DTYPES]
+        if refused:
+            wrong.append(_refusal(node, _no_such_type(refused[0])))
+    return list(dict.fromkeys(wrong))
+
+
+def _type_name(value: Any) -> str:
+    return "" if value.dtype is None else str(value.dtype.name)
+
+
+def _no_such_type(type_: str) -> str:
+    name = _UNSUPPORTED_DTYPES[type_]
+    remedy = "; use float32, as by model.float()" if name == "float64" else ""
+    return f"TensorRT has no {name}{remedy}"
+
+
+def _first_refused(library: Library, logger: Any, model: Any) -> tuple[Any, str] | None:
+    import onnx_ir
+
+    trt = library.module
+    builder = trt.Builder(logger)
+    parser = trt.OnnxParser(builder.create_network(_network_flags(trt)), logger)
+    if parser.parse(onnx_ir.to_proto(model).SerializeToString()) or not parser.num_errors:
+        return None
+    error = parser.get_error(0)
+    reason = _ASSERTION.sub("", error.desc()).strip().rstrip(".")
+    nodes = [*model.graph]
+    named = [node for node in model.graph.all_nodes() if node.name == error.node_name()]
+    if not named and 0 <= error.node() < len(nodes):
+        named = [nodes[error.node()]]
+    return (named[0] if named else None), " ".join(reason.split())[:200]
+
+
+def _cut_out(model: Any, node: Any) -> bool:
+    """Make inputs of the results of a node; tell whether that is possible."""
+    import onnx_ir
+
+    if node is None or node.graph is not model.graph:
+        return False
+    for output in node.outputs:
+        if output.shape is None or output.dtype is None:
+            return False
+        name = f"{output.name}.given"
+        given = onnx_ir.Value(name=name, shape=output.shape, type=output.type)
+        model.graph.inputs.append(given)
+        output.replace_all_uses_with(given, replace_graph_outputs=True)
+    model.graph.remove(node, safe=True)
+    return True
+
+
+def _refusal(node: Any, reason: str) -> Refusal:
+    return Refusal(operator_of(node), reason, location_of(node))
+
+
+def operator_of(node: Any) -> str:
+    """Return the torch operator that an ONNX node comes from, or its own where none is known."""
+    if node is None:
+        return "the model"
+    traced = _TORCH_OPERATOR.search(node.metadata_props.get(_FX_NODE, ""))
+    return traced[1] if traced else str(node.op_type)
+
+
+def operators_of(program: OnnxProgram) -> dict[str, int]:
+    """Return how often each torch operator occurs in the program that a model was made from."""
+    traced = {
+        node.metadata_props.get(_FX_NODE, node.name): operator_of(node)
+        for node in program.model.graph.all_nodes()
+    }
+    return dict(Counter(traced.values()).most_common())
+
+
+def location_of(node: Any) -> SourceLocation | None:
+    """Return the user's line that an ONNX node comes from."""
+    trace = node.metadata_props.get(_STACK_TRACE, "") if node is not None else ""
+    place = _PLACE.search(trace)
+    known = place is not None and Path(place[1]).is_absolute()
+    return SourceLocation(place[1], int(place[2])) if place and known else None
+
+
+def unsupported(function: str, found: Sequence[Refusal], log: Log) -> UnsupportedOpError:
+    """Return the error for a function that TensorRT cannot take."""
+    listed = "; ".join(map(str, found)) or "; ".join(log.errors[:3]) or "no reason was given"
+    return UnsupportedOpError(
+        f"{function}(): TensorRT cannot take {listed}",
+        operators=tuple(dict.fromkeys(refusal.operator for refusal in found)),
+    )
+
+
+def layer_descriptions(network: Network, program: OnnxProgram) -> Iterator[dict[str, Any]]:
+    """Yield for each layer its name, kind, results and the user's line."""
+    by_name = {node.name: node for node in program.model.graph.all_nodes()}
+    for layer in network.layers:
+        node = by_name.get(layer.name)
+        outputs = [layer.get_output(i) for i in range(layer.num_outputs)]
+        yield {
+            "name": layer.name,
+            "kind": layer.type.name.lower(),
+            "operator": operator_of(node) if node is not None else None,
+            "line": str(location_of(node) or "") or None,
+            "outputs": [
+                {"name": tensor.name, "dtype": tensor.dtype.name.lower(), "shape": [*tensor.shape]}
+                for tensor in outputs
+                if tensor is not None
+            ],
+        }
