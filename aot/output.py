@@ -271,6 +271,8 @@ class ExportOutput:
             ArtifactError: `save_to` cannot be written.
         """
         target, options = self._backend(target, target_backends, options)
+        if isinstance(save_to, (str, os.PathLike)):
+            _check_suffix(Path(save_to), target)
         made = recipe(target, options, Storage(cache_dir, timing_cache_file_path))
         if parameters is not None and not made.target.holds_parameters:
             raise ExportError(
@@ -349,3 +351,12 @@ class ExportOutput:
     def _tell(artifact: Artifact) -> None:
         for note in artifact.notes:
             warn_user(note)
+
+
+def _check_suffix(path: Path, target: str) -> None:
+    """Refuse the name of a TensorRT package for what is none."""
+    if path.suffix == ".trtm" and target != "tensorrt":
+        raise ExportError(
+            f"{path} is the name of a TensorRT package, and the target is {target!r}; "
+            "give target='tensorrt'"
+        )

@@ -62,7 +62,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     args = build_parser().parse_args(argv)
     stages = Stages()
-    with warnings_in_one_line(args.verbose), _importable(os.getcwd()), listening(stages.show):
+    with (
+        warnings_in_one_line(args.verbose),
+        _importable(os.getcwd()),
+        listening(stages.show, stages.advance),
+    ):
         try:
             status = int(args.run(args))
             sys.stdout.flush()

@@ -118,6 +118,26 @@ def parse_input(text: str) -> Input:
     return Input(text, name, _tensor(rest) if number is None else number)
 
 
+def parse_bounds(text: str) -> int | Range:
+    """Read a size or a range.
+
+    Raises:
+        argparse.ArgumentTypeError: It is neither.
+
+    Example:
+        >>> parse_bounds("3"), parse_bounds("1..8")
+        (3, Range(min=1, opt=4, max=8, name=None))
+    """
+    if text.isdecimal():
+        return int(text)
+    bounds = re.fullmatch(_RANGE, text)
+    if bounds is None:
+        raise argparse.ArgumentTypeError(
+            f"cannot read {text!r}; expected a size, MIN..MAX or MIN..OPT..MAX"
+        )
+    return _range(None, *bounds.groups())
+
+
 def _number(text: str) -> bool | int | float | None:
     if text.lower() in _BOOLS:
         return _BOOLS[text.lower()]

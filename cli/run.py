@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from pelton.runtime import Function, load, trees
-from pelton.runtime.errors import ParameterError, SignatureError
+from pelton.runtime.errors import SignatureError
 from pelton.runtime.files import atomic_write
 from pelton.runtime.parameter import parameter_of
 from pelton.runtime.progress import stage
 from pelton.runtime.signature import ConstantSpec, Leaf, Signature, TensorSpec
 
 from .inputs import HELP, Input, Range, Tensor, array_of, parse_input
+from .parameters import add_parameters_option, parameters_of
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -47,13 +48,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="@FILE.npy",
         help="where a result goes, in their order; other results are printed",
     )
-    parser.add_argument(
-        "--parameters",
-        action="append",
-        default=[],
-        metavar="[SCOPE=]FILE",
-        help="an archive of weights: .irpa, .safetensors, .gguf",
-    )
+    add_parameters_option(parser)
     parser.add_argument("--device", help="what to run on, as pelton devices lists it")
     parser.set_defaults(run=run)
 
@@ -65,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         PeltonError: The artifact cannot be loaded, or the inputs do not fit it.
     """
     with stage(f"loading {args.artifact}"):
-        parameters = _parameters(args.parameters)
+        parameters = parameters_of(args.parameters)
         executable = load(args.artifact, device=args.device, parameters=parameters)
     function = _function(executable.functions, args.function)
     positional, named = _arguments(function.signature, args.inputs)
@@ -88,23 +83,6 @@ def _output(text: str) -> Path:
     if not text.startswith("@") or len(text) == 1:
         raise argparse.ArgumentTypeError(f"expected @FILE.npy, got {text!r}")
     return Path(text[1:])
-
-
-def _parameters(given: Sequence[str]) -> Any:
-    """Return what `load` takes for the archives that were named, with scopes or without."""
-    scoped: dict[str, list[str]] = {}
-    plain = []
-    for text in given:
-        scope, equals, file = text.partition("=")
-        if equals and not Path(text).exists():
-            scoped.setdefault(scope, []).append(file)
-        else:
-            plain.append(text)
-    if scoped and plain:
-        raise ParameterError(
-            f"--parameters {plain[0]} has no scope and others have; give all one: SCOPE=FILE"
-        )
-    return scoped or plain or None
 
 
 def _arguments(signature: Signature, inputs: Sequence[Input]) -> tuple[list[Any], dict[str, Any]]:

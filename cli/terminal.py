@@ -11,7 +11,7 @@ from typing import TextIO
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
-from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
+from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TaskID, TextColumn
 from rich.text import Text
 
 from pelton.runtime.errors import CompileError, PeltonError
@@ -22,26 +22,33 @@ class Stages:
 
     def __init__(self) -> None:
         self._console = Console(stderr=True)
-        self._busy = False
+        self._shown: tuple[Progress, TaskID, str] | None = None
 
     @contextlib.contextmanager
     def show(self, name: str) -> Iterator[None]:
         """Show one stage while the block runs; a stage within a stage is not shown."""
-        if self._busy or not self._console.is_terminal:
+        if self._shown is not None or not self._console.is_terminal:
             yield
             return
-        self._busy = True
         columns = (_Mark(), TextColumn("{task.description}"), _Seconds())
         with Progress(*columns, console=self._console) as progress:
             task = progress.add_task(escape(name), total=1)
+            self._shown = progress, task, escape(name)
             try:
                 yield
-                progress.update(task, completed=1)
+                progress.update(task, description=escape(name), completed=1)
             except BaseException:
                 progress.update(task, failed=True)
                 raise
             finally:
-                self._busy = False
+                self._shown = None
+
+    def advance(self, what: str, done: int, total: int) -> None:
+        """Show how far the stage is: `done` of `total` steps of what is being done."""
+        if self._shown is not None:
+            progress, task, name = self._shown
+            percent = 100 * done // max(total, 1)
+            progress.update(task, description=f"{name}: {escape(what)} {percent} %")
 
 
 class _Mark(SpinnerColumn):

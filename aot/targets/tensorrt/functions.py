@@ -89,11 +89,10 @@ def parsed(
         DynamicShapeError: A dynamic dimension has no upper bound.
     """
     logger, log = logging
-    wrong = typed_wrongly(program)
-    if wrong:
-        raise unsupported(program.name, wrong, log)
-    with stage(f"{program.name}: parsing"):
-        network = parse(library, logger, _model_for_parser(program, folder))
+    network = None
+    if not typed_wrongly(program):
+        with stage(f"{program.name}: parsing"):
+            network = parse(library, logger, _model_for_parser(program, folder))
     if network is None:
         raise unsupported(program.name, refusals(library, logger, program), log)
     hosts = network.host_inputs

@@ -33,7 +33,7 @@ _STACK_TRACE = "pkg.torch.onnx.stack_trace"
 _FX_NODE = "pkg.torch.onnx.fx_node"
 _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 _TORCH_OPERATOR = re.compile(r"target=torch\.ops\.([\w.]+)\]")
-_ASSERTION = re.compile(r"Assertion failed: [^:]*: ")
+_ASSERTION = re.compile(r"Assertion failed: .*?(?<!:):(?!:) ?")
 
 
 @dataclass
@@ -104,8 +104,6 @@ def refusals(library: Library, logger: Any, program: OnnxProgram) -> list[Refusa
         program: The model.
     """
     found = typed_wrongly(program)
-    if found:
-        return found
     model = program.model.clone()
     for _ in range(_MOST_FAILURES):
         refused = _first_refused(library, logger, model)
@@ -150,7 +148,8 @@ def _first_refused(library: Library, logger: Any, model: Any) -> tuple[Any, str]
 
     trt = library.module
     builder = trt.Builder(logger)
-    parser = trt.OnnxParser(builder.create_network(_network_flags(trt)), logger)
+    definition = builder.create_network(_network_flags(trt))  # it must outlive the parser
+    parser = trt.OnnxParser(definition, logger)
     if parser.parse(onnx_ir.to_proto(model).SerializeToString()) or not parser.num_errors:
         return None
     error = parser.get_error(0)
@@ -163,20 +162,32 @@ def _first_refused(library: Library, logger: Any, model: Any) -> tuple[Any, str]
 
 
 def _cut_out(model: Any, node: Any) -> bool:
-    """Make inputs of the results of a node; tell whether that is possible."""
+    """Make inputs of the results of a node; tell whether that is possible.
+
+    What uses a result of unknown type goes as well.
+    """
     import onnx_ir
 
     if node is None or node.graph is not model.graph:
         return False
+    graph = model.graph
     for output in node.outputs:
-        if output.shape is None or output.dtype is None:
-            return False
-        name = f"{output.name}.given"
-        given = onnx_ir.Value(name=name, shape=output.shape, type=output.type)
-        model.graph.inputs.append(given)
-        output.replace_all_uses_with(given, replace_graph_outputs=True)
-    model.graph.remove(node, safe=True)
-    return True
+        if output.shape is not None and output.dtype is not None:
+            given = onnx_ir.Value(name=f"{output.name}.given", shape=output.shape, type=output.type)
+            graph.inputs.append(given)
+            output.replace_all_uses_with(given, replace_graph_outputs=True)
+    doomed = [node]
+    for each in doomed:
+        users = [use.node for output in each.outputs for use in output.uses()]
+        doomed += [user for user in dict.fromkeys(users) if user not in doomed]
+    if any(each.graph is not graph for each in doomed):
+        return False
+    results = {id(output) for each in doomed for output in each.outputs}
+    kept = [output for output in graph.outputs if id(output) not in results]
+    graph.outputs.clear()
+    graph.outputs.extend(kept)
+    graph.remove(doomed, safe=True)
+    return bool(kept)
 
 
 def _refusal(node: Any, reason: str) -> Refusal:

@@ -16,7 +16,7 @@ from pelton.runtime.manifest import PARAMETERS, STATE, Manifest
 from pelton.runtime.parameter import parameter_of
 from pelton.runtime.trtm import write_trtm
 
-from ...errors import UnsupportedOpError
+from ...errors import ExportError, UnsupportedOpError
 from ..base import Artifact, Exported, FunctionReport, make_options
 from ..raise_fx import ModuleSource, open_source
 from .bounds import check_profiles
@@ -58,7 +58,13 @@ class TensorRTTarget:
             MissingDependencyError: The library that is asked for is not installed.
         """
         options = make_options(TensorRTOptions, given, self.name)
-        compute_capabilities(find_flavor(options.flavor), tuple(options.compute_capabilities))
+        flavor = find_flavor(options.flavor)
+        capabilities = compute_capabilities(flavor, tuple(options.compute_capabilities))
+        if options.weights == "refit" and len(capabilities) != 1:
+            raise ExportError(
+                "engines whose weights can be replaced are for one kind of GPU: give one of "
+                f"compute_capabilities={[*capabilities]}"
+            )
         return options
 
     def identity(self, options: TensorRTOptions) -> Mapping[str, Any]:
