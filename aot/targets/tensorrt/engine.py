@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import threading
 import time
@@ -9,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from pelton.runtime.files import atomic_write
 from pelton.runtime.manifest import EngineProfile, Port
@@ -97,6 +100,21 @@ def build_engine(
     return Engine(plan, time.perf_counter() - start, tuple(dict.fromkeys(warnings)))
 
 
+def inspected(library: Library, logger: Any, engine: Engine) -> Any:
+    """Return what TensorRT's engine inspector says of the layers, as JSON; None without a GPU.
+
+    It reads loaded engines only, and loading one takes a GPU that the engine is for.
+    """
+    if not torch.cuda.is_available():
+        return None
+    trt = library.module
+    loaded = trt.Runtime(logger).deserialize_cuda_engine(memoryview(engine.plan))
+    if loaded is None:
+        return None
+    inspector = loaded.create_engine_inspector()
+    return json.loads(inspector.get_engine_information(trt.LayerInformationFormat.JSON))
+
+
 def _configured(library: Library, network: Network, settings: BuildSettings) -> Any:
     trt, options = library.module, settings.options
     config = network.builder.create_builder_config()
@@ -145,21 +163,20 @@ class _Build:
     def __init__(self, library: Library, network: Network, config: Any) -> None:
         self._network = network
         self._config = config
-        self._cancelled = threading.Event()
+        self._cancelled, self._done = threading.Event(), threading.Event()
         self._plan: Any = None
         self._failure: BaseException | None = None
         config.progress_monitor = _monitor(library.module, self._cancelled)
 
     def run(self) -> Any:
         """Return the plan, or None where the build failed."""
-        thread = threading.Thread(target=self._work, name="pelton-tensorrt-build")
-        thread.start()
+        threading.Thread(target=self._work, name="pelton-tensorrt-build").start()
         try:
-            while thread.is_alive():
-                thread.join(_POLL_SECONDS)
+            while not self._done.wait(_POLL_SECONDS):  # an interrupted join would lose the thread
+                pass
         except BaseException:
             self._cancelled.set()
-            thread.join()
+            self._done.wait()
             raise
         if self._failure is not None:
             raise self._failure
@@ -171,6 +188,8 @@ class _Build:
             self._plan = builder.build_serialized_network(self._network.definition, self._config)
         except BaseException as error:  # raised again in the caller's thread
             self._failure = error
+        finally:
+            self._done.set()
 
 
 def _monitor(trt: Any, cancelled: threading.Event) -> Any:

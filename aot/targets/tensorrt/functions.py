@@ -17,7 +17,7 @@ from pelton.runtime.signature import Signature
 from ..onnx import EXTERNAL_DATA_BYTES, OnnxProgram, to_onnx
 from ..raise_fx import ModuleSource
 from .bounds import engine_profiles, profiled
-from .engine import BuildSettings, build_engine
+from .engine import BuildSettings, build_engine, inspected
 from .library import Library
 from .network import Network, layer_descriptions, parse, refusals, typed_wrongly, unsupported
 from .options import TensorRTOptions
@@ -140,8 +140,11 @@ def built(
     }
     if options.layer_info:
         files["layers"] = folder / "layers.json"
-        described = list(layer_descriptions(function.network, program))
-        files["layers"].write_text(json.dumps({"layers": described}, indent=1))
+        described = {
+            "network": list(layer_descriptions(function.network, program)),
+            "engine": inspected(library, logging[0], engine),
+        }
+        files["layers"].write_text(json.dumps(described, indent=1))
     if options.reference:
         files.update(_reference(program, folder))
     return Built(

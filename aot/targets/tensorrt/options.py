@@ -37,7 +37,8 @@ class TensorRTOptions:
             package for all entry points; `refit`: baked, and replaceable in the plan by name.
         fallback: `iree`: compile functions that TensorRT cannot take with IREE for CUDA into the
             same package; None: refuse them.
-        layer_info: Keep a description of each layer, with the user's lines, in the package.
+        layer_info: Keep a description of each layer of the network, with the user's lines, in the
+            package, and where there is a GPU also what the engine inspector says of the engine.
         reference: Keep the ONNX graphs in the package, so that `device="reference"` runs it
             without a GPU.
 

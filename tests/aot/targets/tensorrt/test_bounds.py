@@ -74,7 +74,7 @@ def test_values_of_host_inputs_are_bounded() -> None:
 def test_a_host_input_without_bounds_is_refused() -> None:
     given = Signature("main", inputs=(TensorSpec(I64, (2,)),))
     sizes = Port("sizes", "user", "sizes", I64, (2,), host=True)
-    with pytest.raises(aot.DynamicShapeError, match="the values of 'sizes'.*DimensionInputInfo"):
+    with pytest.raises(aot.DynamicShapeError, match=r"values of .sizes.*DimensionInputInfo"):
         engine_profiles(given, [sizes])
 
 
@@ -86,7 +86,7 @@ def test_functions_take_the_profiles_of_their_own_dimensions() -> None:
 
 def test_a_profile_of_an_unknown_dimension_is_refused() -> None:
     functions = [signature(Dim("batch", 1, 4)), signature(Dim("length", 1, 8))]
-    with pytest.raises(aot.DynamicShapeError, match="no function has.*'lenght'.*batch=1..4, len"):
+    with pytest.raises(aot.DynamicShapeError, match=r"no function has.*lenght.*batch=1\.\.4, len"):
         check_profiles(functions, [{"lenght": (1, 2, 3)}])
 
 

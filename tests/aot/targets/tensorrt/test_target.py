@@ -176,7 +176,7 @@ def test_a_block_of_attention_stays_small(tmp_path: Path) -> None:
 
 def test_layers_are_described_with_the_lines_of_the_user(tmp_path: Path) -> None:
     package = compiled(linear(), tmp_path, layer_info=True)
-    layers = json.loads(bytes(package.read("layers/main.json")))["layers"]
+    layers = json.loads(bytes(package.read("layers/main.json")))["network"]
     (activation,) = [layer for layer in layers if layer["kind"] == "activation"]
     assert activation["operator"] == "aten.relu.default"
     assert activation["outputs"][0]["shape"] == [-1, 6]
