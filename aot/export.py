@@ -222,7 +222,8 @@ def _export_class(mdl: type[CompiledModule], module_name: str | None, other: Any
     if other:
         raise ExportError(
             f"{mdl.__qualname__} is a CompiledModule, whose methods say what they take; export it "
-            "without args, kwargs, function_name and arg_device"
+            "without args, kwargs and function_name; the devices of arguments are said by "
+            "CompiledModule.signature_info"
         )
     instance = mdl()
     if module_name is not None:

@@ -200,5 +200,7 @@ def describe_target(target: Mapping[str, Any]) -> str:
         'llvm-cpu (x86_64, znver4)'
     """
     details = [str(target[key]) for key in ("arch", "cpu", "gpu") if target.get(key)]
+    if "devices" in target:
+        details.append(f"for {target['devices']} devices")
     backend = str(target.get("backend", "unknown"))
     return f"{backend} ({', '.join(details)})" if details else backend

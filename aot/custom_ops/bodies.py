@@ -16,6 +16,7 @@ from iree.compiler.ir import (
     Attribute,
     Block,
     Context,
+    FloatAttr,
     FunctionType,
     IndexType,
     InsertionPoint,
@@ -23,18 +24,20 @@ from iree.compiler.ir import (
     MLIRError,
     Module,
     Operation,
+    OpView,
     RankedTensorType,
     StringAttr,
     SymbolTable,
     Type,
     Value,
+    WalkResult,
 )
 
 from ..checks import emit_requirement
 from ..errors import ExportError, PeltonError
 from ..mlir_module import CUSTOM_OP
 from .registry import CustomOp, tensor_arguments
-from .template import TensorForm, fill_in, literal, names_in, quoted, size
+from .template import TensorForm, fill_in, literal, quoted, size
 
 
 @dataclass(frozen=True)
@@ -113,14 +116,6 @@ class Bodies:
         return name
 
 
-def is_text_constant(op: CustomOp, name: str) -> bool:
-    """Tell whether a number is a constant of the body where it is known: its text names it.
-
-    Numbers that it does not name are arguments of the function, so that one serves all values.
-    """
-    return not isinstance(op.body, str) or name in names_in(op.body)
-
-
 class _Form:
     """An operator's body for arguments of certain types."""
 
@@ -179,6 +174,7 @@ class _Form:
         with self.context, Location.unknown():
             made.attributes["sym_visibility"] = StringAttr.get("private")
             made.attributes[CUSTOM_OP] = StringAttr.get(self.op.name)
+            _fold_truncations(made)
             if self.op.shapes is not None:
                 self._check_sizes(made.regions[0].blocks[0])
         return made
@@ -327,7 +323,7 @@ class _Form:
 
 def rank_of(type_: Type) -> int:
     """Return the number of dimensions of a builtin tensor type."""
-    return RankedTensorType(type_).rank
+    return int(RankedTensorType(type_).rank)
 
 
 def element_of(type_: Type) -> str:
@@ -349,3 +345,27 @@ def _number_type(value: Any) -> str | None:
 def _affine_map(text: str) -> AffineMap:
     found: AffineMap = AffineMapAttr(Attribute.parse(text)).value
     return found
+
+
+def _fold_truncations(function: Operation) -> None:
+    """Round constants that are cut to a narrower float.
+
+    MLIR leaves those that are not exact, and IREE (3.13) then fails: it evaluates constants on its
+    virtual machine, which has no such operation.
+    """
+    found: list[Operation] = []
+
+    def visit(op: Operation) -> WalkResult:
+        owner = op.operands[0].owner if op.name == "arith.truncf" else None
+        if isinstance(owner, (Operation, OpView)) and owner.operation.name == "arith.constant":
+            if isinstance(owner.operation.attributes["value"], FloatAttr):
+                found.append(op)
+        return WalkResult.ADVANCE
+
+    function.walk(visit)
+    for op in found:
+        wide = FloatAttr(op.operands[0].owner.attributes["value"]).value
+        with InsertionPoint(op):
+            narrow = arith.constant(op.results[0].type, wide)
+        op.results[0].replace_all_uses_with(narrow)
+        op.erase()

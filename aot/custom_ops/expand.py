@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from iree.compiler.dialects import arith
 from iree.compiler.dialects import tensor as tensor_dialect
 from iree.compiler.ir import (
     BoolAttr,
@@ -25,10 +24,10 @@ from iree.compiler.ir import (
 )
 
 from ..errors import UnsupportedOpError, location_in
-from .bodies import Argument, Bodies, is_text_constant
+from .bodies import Argument, Bodies
 from .registry import CustomOp, find
 
-_CONSTANTS = {
+_CONSTANTS: dict[str, Callable[[Operation], Any]] = {
     "torch.constant.int": lambda op: IntegerAttr(op.attributes["value"]).value,
     "torch.constant.float": lambda op: FloatAttr(op.attributes["value"]).value,
     "torch.constant.bool": lambda op: BoolAttr(op.attributes["value"]).value,
@@ -72,7 +71,7 @@ def expand_custom_ops(module_op: Operation) -> None:
 
 def name_of(operator: Operation) -> str:
     """Return the name of the operator that a `torch.operator` stands for."""
-    return StringAttr(operator.attributes["name"]).value.removeprefix("torch.")
+    return str(StringAttr(operator.attributes["name"]).value).removeprefix("torch.")
 
 
 def _operators(module_op: Operation) -> list[Operation]:
@@ -145,13 +144,10 @@ def _argument(op: CustomOp, formal: torch.Argument, value: Value) -> tuple[Argum
     constant = _constant(value)
     if constant is _VARIABLE and text not in _NUMBERS:
         raise op.error(f"argument {formal.name!r} is known only when the program runs")
-    if text not in _NUMBERS or (constant is not _VARIABLE and is_text_constant(op, formal.name)):
+    if constant is not _VARIABLE:
         return Argument(formal.name, None, constant), None
     type_name, conversion = _NUMBERS[text]
-    type_ = Type.parse(type_name)
-    if constant is not _VARIABLE:
-        return Argument(formal.name, type_name), arith.constant(type_, constant)
-    number = Operation.create(conversion, results=[type_], operands=[value]).result
+    number = Operation.create(conversion, results=[Type.parse(type_name)], operands=[value]).result
     return Argument(formal.name, type_name), number
 
 

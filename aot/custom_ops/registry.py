@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
+from torch._library.custom_ops import CustomOpDef
 from torch._ops import OpOverload
 from torch.fx.node import has_side_effect
-from torch.library import CustomOpDef
 
 from ..errors import ExportError, SourceLocation, user_location
 from .shapes import ShapePattern
@@ -115,15 +115,13 @@ def custom_op(
         >>> "linalg.generic" in str(out.mlir_module)
         True
     """
-    from .jit import JitCompiled
-
     name, signature = _parts(schema)
     pattern = ShapePattern.parse(shapes)
     wanted = [dtypes] if isinstance(dtypes, (str, torch.dtype)) else list(dtypes)
     _check_schema(name, signature, pattern, wanted)
     defined = torch.library.custom_op(
         name,
-        eager if eager is not None else JitCompiled(name),
+        eager if eager is not None else _Eager(name),
         mutates_args=(),
         device_types=None if eager is not None else "cpu",
         schema=signature,
@@ -249,6 +247,23 @@ def _is_tensor(type_: Any) -> bool:
 
 
 @dataclass(frozen=True)
+class _Eager:
+    """What an operator without an implementation in torch does in eager.
+
+    torch keeps it until the process ends, and with it all that its module refers to: what runs
+    programs is therefore imported when it is called.
+    """
+
+    name: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from .jit import run_compiled
+
+        op = _REGISTERED[self.name.replace("::", ".")]
+        return run_compiled(op, bind_arguments(op.schema, args, kwargs))
+
+
+@dataclass(frozen=True)
 class _Fake:
     """What torch.export runs in place of an operator: it makes results of the right types."""
 
@@ -276,7 +291,8 @@ class _Fake:
         return made[0] if len(made) == 1 else tuple(made) or None
 
     def _require(self, size: Any, expected: Any, what: str) -> None:
-        torch._check(size == expected, lambda: f"{self.schema.name}: {what}, {expected}: {size}")
+        problem = f"{self.schema.name}: {what}, {expected}: {size}"
+        torch._check(size == expected, lambda: problem)  # type: ignore[no-untyped-call]
 
 
 def bind_arguments(

@@ -11,6 +11,7 @@ import torch
 
 from pelton import aot, runtime
 from pelton.aot.custom_ops import BodyBuilder, custom_op
+from pelton.aot.targets.iree_compiler import compile_file_isolated
 from tests.aot.custom_ops.operators import bodiless, gated, moved, product
 from tests.programs import assert_same, check_ir, compiled, through_files
 
@@ -40,7 +41,8 @@ def test_body_serves_several_types_ranks_and_values_in_one_program(tmp_path: Pat
     ) -> tuple[torch.Tensor, ...]:
         return (
             gated(x, gate),
-            gated(x, gate, 3.0),
+            gated(x, gate, 0.1),  # which no float32 is exactly
+            gated(x + 1, gate, 0.1),
             gated(x[0, 0], gate, -1.0),
             gated(half, gate.to(half.dtype)),
         )
@@ -48,7 +50,7 @@ def test_body_serves_several_types_ranks_and_values_in_one_program(tmp_path: Pat
     args = (torch.randn(2, 3, 5), torch.randn(7, 5).half(), torch.randn(5))
     out = aot.export(several, args=args)
     text = str(out.mlir_module)
-    assert text.count("func.func private @testing.gated") == 3  # the value of slope needs none
+    assert text.count("func.func private @testing.gated") == 4
     exe = through_files(out, tmp_path)
     for left, right in zip(exe(*args), several(*args), strict=True):
         assert_same(left, right, rtol=2e-3 if right.dtype is torch.float16 else 1e-4)
@@ -70,10 +72,9 @@ def test_registered_body_of_a_torch_library_operator_is_expanded(tmp_path: Path)
         assert_same(exe(x, y, shift), moved(x, y, shift))
 
 
-def test_operator_is_fused_with_its_neighbours() -> None:
-    out = aot.export(Model(), args=(torch.zeros(3, 4),))
+def test_module_calls_the_body_as_a_function() -> None:
     check_ir(
-        out,
+        aot.export(Model(), args=(torch.zeros(3, 4),)),
         """
         CHECK: call @testing.gated
         CHECK: torch.aten.exp
@@ -81,6 +82,18 @@ def test_operator_is_fused_with_its_neighbours() -> None:
         CHECK: linalg.generic
         """,
     )
+
+
+@pytest.mark.parametrize("rows", [None, {0: "rows"}], ids=["static", "dynamic"])
+def test_operator_is_fused_with_its_neighbours(rows: dict[int, str] | None, tmp_path: Path) -> None:
+    shapes = None if rows is None else (rows,)
+    out = aot.export(Model(), args=(torch.zeros(3, 4),), dynamic_shapes=shapes)
+    out.save_mlir(tmp_path / "model.mlirbc")
+    flags = ["--iree-hal-target-backends=llvm-cpu", "--iree-input-type=auto", "--compile-to=flow"]
+    compile_file_isolated(
+        tmp_path / "model.mlirbc", tmp_path / "flow.mlir", [*flags, "--iree-opt-level=O1"]
+    )
+    assert (tmp_path / "flow.mlir").read_text().count("flow.executable private") == 1
 
 
 def test_saved_module_is_compiled_in_a_process_that_does_not_know_the_operator(
