@@ -233,7 +233,9 @@ def _export_class(mdl: type[CompiledModule], module_name: str | None, other: Any
 
 
 def _load(path: StrPath) -> ExportOutput:
-    output = ExportOutput(None, Exported(read_module(path)))
+    module_op = read_module(path)
+    expand_custom_ops(module_op, refuse_unknown=False)
+    output = ExportOutput(None, Exported(module_op))
     output._loaded_from = Path(path)
     return output
 

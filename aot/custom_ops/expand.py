@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from iree.compiler.dialects import arith
 from iree.compiler.dialects import tensor as tensor_dialect
 from iree.compiler.ir import (
     BoolAttr,
     FlatSymbolRefAttr,
     FloatAttr,
+    IndexType,
     InsertionPoint,
     IntegerAttr,
     Operation,
@@ -23,6 +25,7 @@ from iree.compiler.ir import (
     WalkResult,
 )
 
+from ..checks import emit_requirement
 from ..errors import UnsupportedOpError, location_in
 from .bodies import Argument, Bodies
 from .registry import CustomOp, find
@@ -42,28 +45,31 @@ _NUMBERS = {
 }
 """The builtin type of torch's numbers, and the operation that converts them."""
 
-_FOREIGN = "onnx."
-"""Operators of this name are IREE's own affair."""
+_OF_IREE = ("onnx.", "quantized_decomposed.", "torchvision.")
+"""The beginnings of the names of operators outside of the dialect that IREE knows by itself."""
 
 _VARIABLE = object()
 
 
-def expand_custom_ops(module_op: Operation) -> None:
+def expand_custom_ops(module_op: Operation, *, refuse_unknown: bool = True) -> None:
     """Replace the custom operators of a module by calls of functions made of their bodies.
 
     Args:
         module_op: The module; it is changed.
+        refuse_unknown: Refuse operators that have no body; else they stay.
 
     Raises:
         UnsupportedOpError: Operators have no body; names all of them, with the user's lines.
         ExportError: A body is wrong; names the operator and the line of the body.
     """
     operators = _operators(module_op)
-    _refuse_unknown(operators)
+    if refuse_unknown:
+        _refuse_unknown(operators)
     bodies = Bodies(module_op)
     for operator in operators:
         op = find(name_of(operator))
-        assert op is not None
+        if op is None:
+            continue
         with module_op.context, operator.location, InsertionPoint(operator):
             _expand(bodies, op, operator)
         operator.erase()
@@ -78,7 +84,7 @@ def _operators(module_op: Operation) -> list[Operation]:
     found: list[Operation] = []
 
     def visit(op: Operation) -> WalkResult:
-        if op.name == "torch.operator" and not name_of(op).startswith(_FOREIGN):
+        if op.name == "torch.operator" and not name_of(op).startswith(_OF_IREE):
             found.append(op)
         return WalkResult.ADVANCE
 
@@ -124,11 +130,26 @@ def _expand(bodies: Bodies, op: CustomOp, operator: Operation) -> None:
         attributes={"callee": FlatSymbolRefAttr.get(symbol)},
     )
     for old, new, type_ in zip(operator.results, call.results, builtin, strict=True):
+        if op.shapes is None:  # else the function checks all sizes itself
+            _require_static_sizes(op, new, type_)
         sized = _cast(new, type_)
         converted = Operation.create(
             "torch_c.from_builtin_tensor", results=[old.type], operands=[sized]
         )
         old.replace_all_uses_with(converted.result)
+
+
+def _require_static_sizes(op: CustomOp, value: Value, type_: Type) -> None:
+    """Check the sizes of a result that the program knows as numbers."""
+    tensor = RankedTensorType(type_)
+    for axis, size in enumerate(tensor.shape):
+        if not tensor.is_dynamic_dim(axis):
+            place = arith.constant(IndexType.get(), axis)
+            expected = arith.constant(IndexType.get(), size)
+            found = tensor_dialect.dim(value, place)
+            equal = arith.cmpi(arith.CmpIPredicate.eq, found, expected)
+            what = f"size {axis} of what its body returned is not {size}"
+            emit_requirement(equal, f"custom operator {op.name}: {what}")
 
 
 def _argument(op: CustomOp, formal: torch.Argument, value: Value) -> tuple[Argument, Value | None]:

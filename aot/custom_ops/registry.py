@@ -6,6 +6,7 @@ them: this is that table.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ Body: TypeAlias = "str | Callable[..., Any]"
 
 Dtype: TypeAlias = torch.dtype | str
 """An element type, or the name of a tensor argument that has it."""
+
+_OF_TEXTS = re.compile(r"result\d*|iterators")
 
 _REGISTERED: dict[str, CustomOp] = {}
 
@@ -212,6 +215,8 @@ def _check_schema(
         problem = "it writes to its arguments; return the new values instead"
     elif any("List[Tensor]" in str(a.type) for a in schema.arguments):
         problem = "arguments cannot be lists of tensors"
+    elif taken := [a.name for a in schema.arguments if _OF_TEXTS.fullmatch(a.name)]:
+        problem = f"no argument can be called {taken[0]!r}, which means something else in bodies"
     elif others:
         problem = f"results are tensors, not {others[0]}"
     elif dtypes and len(dtypes) != len(schema.returns):

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from pelton import aot
-from pelton.aot.custom_ops import custom_op, register_body
+from pelton import aot, runtime
+from pelton.aot.custom_ops import custom_op, register_body, registry
 from tests.aot.custom_ops.operators import bodiless
+
+SHRUNK = """
+%0 = tensor.extract_slice %x[0] [1] [1] : $x to tensor<1xf32>
+%1 = tensor.cast %0 : tensor<1xf32> to $result
+return %1 : $result
+"""
 
 
 def broken(body: Any, schema: str = "(Tensor x, int n=1) -> Tensor") -> Callable[..., Any]:
@@ -83,6 +90,7 @@ def test_number_that_only_a_run_tells_is_no_field_of_a_text() -> None:
         ("testing::wrong(Tensor x) -> Tensor", "n+1 -> n", "have 'n\\+1'; sizes are names"),
         ("testing::wrong(Tensor x) -> Tensor", "... d0 -> d0", "are the sizes that ... stands for"),
         ("testing::wrong(int n) -> Tensor", " -> 3", "dtypes must say the element types"),
+        ("testing::wrong(Tensor result) -> Tensor", "n -> n", "no argument can be called 'result'"),
         ("testing::wrong(Tensor[] xs) -> Tensor", " -> 3", "lists of tensors"),
     ],
 )
@@ -124,14 +132,11 @@ def test_arguments_that_do_not_fit_the_shapes_are_refused_while_tracing() -> Non
             aot.export(lambda x, y: op(x, y), args=(torch.ones(2, 3), other))
 
 
-def test_wrong_size_of_a_result_stops_the_program(tmp_path: Any) -> None:
-    from pelton import runtime
-
+def test_wrong_size_of_a_result_stops_the_program(tmp_path: Path) -> None:
     op = custom_op(
         "testing::shrunk(Tensor x) -> Tensor",
         shapes="n -> n",
-        body="%0 = tensor.extract_slice %x[0] [1] [1] : $x to tensor<1xf32>\n"
-        "%1 = tensor.cast %0 : tensor<1xf32> to $result\nreturn %1 : $result",
+        body=SHRUNK,
         eager=lambda x: x.clone(),
     )
     out = aot.export(lambda x: op(x), args=(torch.ones(3),), dynamic_shapes=({0: "n"},))
@@ -141,12 +146,26 @@ def test_wrong_size_of_a_result_stops_the_program(tmp_path: Any) -> None:
         exe(torch.ones(3))
 
 
-def test_body_for_an_operator_without_shapes_names_no_sizes() -> None:
-    register_body(bodiless, "return %x : $x")
-    try:
-        out = aot.export(lambda x: bodiless(x), args=(torch.ones(2),))
-        assert "@testing.bodiless" in str(out.mlir_module)
-    finally:
-        from pelton.aot.custom_ops import registry
+@pytest.fixture
+def body_of_bodiless() -> Iterator[Callable[[str], None]]:
+    """Give a body without shapes to the operator that has none, for one test."""
+    yield lambda body: register_body(bodiless, body)
+    registry._REGISTERED.pop("testing.bodiless", None)
 
-        registry._REGISTERED.pop("testing.bodiless")
+
+def test_known_sizes_are_checked_where_no_shapes_are_stated(
+    body_of_bodiless: Callable[[str], None], tmp_path: Path
+) -> None:
+    for body, fits in (("return %x : $x", True), (SHRUNK, False)):
+        body_of_bodiless(body)
+        out = aot.export(
+            lambda x, y: bodiless(x) + bodiless(torch.cat([x, y])[:3]),
+            args=(torch.ones(3), torch.ones(5)),
+            dynamic_shapes=({}, {0: "n"}),
+        )
+        if fits:
+            out.compile(tmp_path / "fits.vmfb")
+            exe = runtime.load(tmp_path / "fits.vmfb")
+            assert exe(torch.ones(3), torch.ones(4)).tolist() == [2.0, 2.0, 2.0]
+        else:
+            assert "size 0 of what its body returned is not 3" in str(out.mlir_module)
