@@ -29,10 +29,11 @@ from iree.compiler.ir import (
 
 from pelton.runtime.dtypes import DType
 
+from .affinity import affinity_attribute
 from .dataless import is_same_tensor
 from .errors import ExportError
 from .tensor_data import dtype_row, elements_attribute, global_type, shape_of
-from .tensor_traits import DeviceAffinity, DeviceTensorTrait, ExternalTensorTrait
+from .tensor_traits import DeviceTensorTrait, ExternalTensorTrait
 from .zeros import zero_attribute, zero_initializer
 
 DTYPE_ATTRIBUTE = "pelton.dtype"
@@ -404,12 +405,6 @@ class ModuleBuilder:
         """
         details = "; ".join(f"{d.location}: {d.message}" for d in e.error_diagnostics)
         raise ExportError(f"{message}: {details or e}") from e
-
-
-def affinity_attribute(affinity: DeviceAffinity, context: Context) -> Attribute:
-    """Return the attribute that binds a value to a device of the program."""
-    queues = "" if affinity.queues is None else f", [{', '.join(map(str, affinity.queues))}]"
-    return Attribute.parse(f"#hal.device.promise<@__device_{affinity.ordinal}{queues}>", context)
 
 
 def _named_parameter(scope: str, name: str, type_: Type, context: Context) -> Attribute:

@@ -32,7 +32,7 @@ def compile(
     kwargs: Mapping[str, Any] | None = None,
     target: str = "cpu",
     profiles: Profiles | None = None,
-    device: str | None = None,
+    device: str | Sequence[str] | None = None,
     cache_dir: StrPath | Configured | None = CONFIGURED,
     timing_cache_file_path: StrPath | None = None,
     **options: Any,

@@ -12,6 +12,7 @@ from iree.compiler.passmanager import PassManager
 
 from .builder import ExternalParameter, ModuleBuilder, ModuleBuilderOptions
 from .capture import TRACING_LOCK
+from .custom_ops.expand import expand_custom_ops
 from .errors import ExportError
 from .mlir_module import write_module
 from .output import ImportPhase
@@ -84,8 +85,8 @@ class CompiledModule:
             module_op = _new_module(decl.export_name, context or _current_context())
         self._instance = ModuleInstance(decl, ModuleBuilder(module_op, options=decl.options))
         with TRACING_LOCK:
-            self._instance.build()
-        self._phase = ImportPhase.IMPORT
+            self._instance.build(expand=phase is not ImportPhase.TORCH_IR)
+        self._phase = min(phase, ImportPhase.IMPORT, key=lambda reached: reached.value)
         CompiledModule.run_import(self, phase)
 
     @property
@@ -182,9 +183,13 @@ class CompiledModule:
             ExportError: There is no such phase, or the lowering failed.
         """
         phase = ImportPhase.parse(import_to)
-        if phase is ImportPhase.IREE_INTERNAL and inst._phase is not phase:
+        if phase.value <= inst._phase.value:
+            return
+        if inst._phase is ImportPhase.TORCH_IR:
+            expand_custom_ops(CompiledModule.get_mlir_module(inst))
+        if phase is ImportPhase.IREE_INTERNAL:
             CompiledModule.run_pass_pipeline(inst, "builtin.module(torch-to-iree)")
-            inst._phase = phase
+        inst._phase = phase
 
     @staticmethod
     def run_pass_pipeline(
@@ -213,10 +218,11 @@ class CompiledModule:
 
     @staticmethod
     def expand_custom_ops(inst: CompiledModule) -> None:
-        """Replace custom operators by their bodies; import has done so already.
+        """Replace custom operators by their bodies, unless import has done so already.
 
         Raises:
-            ExportError: `inst` is no instance of a `CompiledModule`.
+            ExportError: `inst` is no instance of a `CompiledModule`, or a body is wrong.
+            UnsupportedOpError: Operators have no body; names all of them.
         """
         CompiledModule.run_import(inst, ImportPhase.CUSTOM_OP_EXPANSION)
 

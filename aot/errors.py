@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import sysconfig
 import traceback
 import warnings
 from pathlib import Path
 from types import FrameType
+
+import torch
 
 from pelton.runtime.errors import (
     ArtifactError,
@@ -38,14 +41,20 @@ __all__ = [
     "UnsupportedOpError",
     "is_installed_file",
     "is_user_file",
+    "location_in",
     "user_location",
     "user_location_of",
     "warn_user",
 ]
 
+_FILE_AND_LINE = re.compile(r'"([^"]+)":(\d+)')
 _OWN_FOLDER = str(Path(__file__).parent)
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")
-_PACKAGES = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+_PACKAGES = {
+    sysconfig.get_path("purelib"),
+    sysconfig.get_path("platlib"),
+    str(Path(torch.__file__).parent.parent),  # of another environment, where this one extends it
+}
 _MACHINERY = ("torch", "iree", "numpy", "sympy", "pelton", "_pytest", "pluggy")
 
 
@@ -76,6 +85,19 @@ def is_installed_file(name: str) -> bool:
         (False, True)
     """
     return name.startswith(tuple(folder + "/" for folder in _PACKAGES))
+
+
+def location_in(text: str) -> SourceLocation | None:
+    """Return the first place in user code that the text of an MLIR location names.
+
+    Example:
+        >>> print(location_in('loc("/home/me/model.py":7:3)'))
+        /home/me/model.py:7
+    """
+    for file, line in _FILE_AND_LINE.findall(text):
+        if is_user_file(file):
+            return SourceLocation(file, int(line))
+    return None
 
 
 def user_location(frame: FrameType | None = None) -> SourceLocation | None:

@@ -19,6 +19,7 @@ from pelton.runtime.signature import SIGNATURE_KEY, Signature
 from .builder import ExternalParameter, ModuleBuilder, ModuleBuilderOptions
 from .capture import TRACING_LOCK, capture
 from .compiled_module import CompiledModule
+from .custom_ops.expand import expand_custom_ops
 from .errors import ExportError, warn_user
 from .freezing import without_constants
 from .importer import import_program, set_reflection
@@ -31,6 +32,7 @@ from .profiles import Profiles, with_profiles
 from .program_tensors import ExternalParameters, ProgramTensors
 from .signatures import signature_of_capture, signature_of_program
 from .state import add_state_accessors, state_name
+from .tensor_traits import DeviceAffinity
 
 
 @dataclasses.dataclass
@@ -61,7 +63,7 @@ def export(
     decompositions: Mapping[Any, Callable[..., Any]] | None = None,
     import_symbolic_shape_expressions: bool = True,
     external_parameters: ExternalParameters = None,
-    arg_device: Mapping[int, Any] | None = None,
+    arg_device: Mapping[int, DeviceAffinity] | None = None,
     profiles: Profiles | None = None,
 ) -> ExportOutput:
     """Export a program to one MLIR module.
@@ -83,7 +85,7 @@ def export(
         external_parameters: Which parameters and persistent buffers the module takes from an
             archive when it is loaded: True, the name of their scope, or a function that picks
             them by `state_dict` key.
-        arg_device: The device of each flat input, by its position.
+        arg_device: The device of each flat input, by its position, constants not counted.
         profiles: Several sets of bounds, of which a call must fit one: `{"prompt": {"length":
             (16, 128, 512)}, "token": {"length": 1}}`, or a sequence of such without names.
 
@@ -106,7 +108,8 @@ def export(
         raise ExportError("positional example arguments and args= were both given; use one")
     name = function_name or "main"
     if isinstance(mdl, type) and issubclass(mdl, CompiledModule):
-        return _export_class(mdl, module_name, args or example_args or kwargs or function_name)
+        other = args or example_args or kwargs or function_name or arg_device
+        return _export_class(mdl, module_name, other)
     options = ModuleBuilderOptions(import_symbolic_shape_expressions)
     builder = ModuleBuilder(new_module(module_name or "module"), options=options)
     with TRACING_LOCK:
@@ -127,7 +130,7 @@ def export(
                 f"cannot export {mdl!r}: not a supported type; pass an nn.Module instance, a "
                 "function, an ExportedProgram, or the path of an MLIR file"
             )
-        return assemble(builder, traced, mdl, external_parameters, profiles)
+        return assemble(builder, traced, mdl, external_parameters, profiles, arg_device=arg_device)
 
 
 @dataclasses.dataclass
@@ -188,6 +191,8 @@ def assemble(
     mdl: Any,
     external_parameters: ExternalParameters = None,
     profiles: Profiles | None = None,
+    *,
+    arg_device: Mapping[int, DeviceAffinity] | None = None,
 ) -> ExportOutput:
     """Finish a module whose only entry point is a traced program.
 
@@ -197,13 +202,15 @@ def assemble(
         mdl: What it was traced from; a module's tensors may be marked as external.
         external_parameters: Which parameters the module takes from an archive, as for `export`.
         profiles: Alternative sets of bounds, as for `export`.
+        arg_device: The device of each flat input, as for `export`.
     """
     if profiles is not None:
         traced.signature = with_profiles(traced.signature, profiles)
     owner = getattr(mdl, "__self__", mdl)  # of a bound method, its module
     module = owner if isinstance(owner, torch.nn.Module) else None
     tensors = ProgramTensors(traced.program, external_parameters, traced.prefix, module)
-    _add_entry_point(builder, traced.program, traced.signature, tensors)
+    _add_entry_point(builder, traced.program, traced.signature, tensors, arg_device)
+    expand_custom_ops(builder.module_op)
     add_state_accessors(builder)
     state_in_place_use(builder)
     builder.finalize_construct()
@@ -215,7 +222,8 @@ def _export_class(mdl: type[CompiledModule], module_name: str | None, other: Any
     if other:
         raise ExportError(
             f"{mdl.__qualname__} is a CompiledModule, whose methods say what they take; export it "
-            "without args, kwargs and function_name"
+            "without args, kwargs and function_name; the devices of arguments are said by "
+            "CompiledModule.signature_info"
         )
     instance = mdl()
     if module_name is not None:
@@ -225,7 +233,9 @@ def _export_class(mdl: type[CompiledModule], module_name: str | None, other: Any
 
 
 def _load(path: StrPath) -> ExportOutput:
-    output = ExportOutput(None, Exported(read_module(path)))
+    module_op = read_module(path)
+    expand_custom_ops(module_op, refuse_unknown=False)
+    output = ExportOutput(None, Exported(module_op))
     output._loaded_from = Path(path)
     return output
 
@@ -238,7 +248,11 @@ def _from_program(
 
 
 def _add_entry_point(
-    builder: ModuleBuilder, program: Program, signature: Signature, tensors: ProgramTensors
+    builder: ModuleBuilder,
+    program: Program,
+    signature: Signature,
+    tensors: ProgramTensors,
+    arg_device: Mapping[int, DeviceAffinity] | None,
 ) -> None:
     changed = program.mutated_buffers()
     function = import_program(
@@ -248,6 +262,7 @@ def _add_entry_point(
         mutable=[tensor for _, tensor in changed],
         name_of=tensors.name_of,
         attributes_of=tensors.attributes,
+        arg_device=arg_device,
     )
     mutates = tuple(state_name(tensors.name_of(name).symbol) for name, _ in changed)
     signature = dataclasses.replace(signature, mutates=mutates)

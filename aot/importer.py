@@ -26,9 +26,12 @@ from iree.compiler.ir import (
     Value,
 )
 
+from .affinity import set_argument_devices
 from .builder import GlobalAttributes, ModuleBuilder, TensorGlobal
+from .custom_ops.registry import find, key_of
 from .errors import ExportError, SourceLocation, UnsupportedOpError, is_user_file
 from .normalize import Program
+from .tensor_traits import DeviceAffinity
 
 INLINE_LIMIT = 1024
 """Constants of at most this many elements are literals in the code, larger ones are globals."""
@@ -61,6 +64,7 @@ def import_program(
     mutable: Iterable[torch.Tensor] = (),
     name_of: Callable[[str], StateName] | None = None,
     attributes_of: Callable[[str, torch.Tensor], GlobalAttributes] | None = None,
+    arg_device: Mapping[int, DeviceAffinity] | None = None,
 ) -> Operation:
     """Add a program to the module as a function.
 
@@ -73,6 +77,7 @@ def import_program(
             before the first is imported.
         name_of: Gives the names of a parameter or buffer by its fully qualified name.
         attributes_of: Gives the attributes of its global.
+        arg_device: The device of each flat input, by its position.
 
     Returns:
         The function's operation.
@@ -110,6 +115,7 @@ def import_program(
         if isinstance(error, ExportError):
             raise
         raise _import_error(error, hooks.last_node) from error
+    set_argument_devices(function.operation, arg_device)
     return function.operation
 
 
@@ -142,7 +148,8 @@ def refuse_unsupported(module: torch.fx.GraphModule, builder: ModuleBuilder) -> 
         )
         raise UnsupportedOpError(
             f"operators without a lowering: {listed}; rewrite them, or give a decomposition "
-            "(aot.extend_aot_decompositions)",
+            "(aot.extend_aot_decompositions), or a body for a custom operator "
+            "(aot.custom_ops.register_body)",
             operators=tuple(missing),
         )
 
@@ -177,6 +184,8 @@ def _importable(target: Any, builder: ModuleBuilder) -> bool:
     if not isinstance(target, torch._ops.OpOverload):
         return True
     if target in fx_importer.SYMBOLIC_TORCH_OPS or target in fx_importer.NODE_CANONICALIZE:
+        return True
+    if find(key_of(target._schema)) is not None:
         return True
     name = fx_importer._get_mlir_op_name_for_schema(target._schema)
     return bool(builder.context.is_registered_operation(name))

@@ -9,7 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 
-from iree.compiler.ir import DictAttr, FlatSymbolRefAttr, Operation, StringAttr
+from iree.compiler.ir import (
+    DictAttr,
+    FlatSymbolRefAttr,
+    Operation,
+    OpResult,
+    StringAttr,
+    Value,
+)
 
 from pelton.runtime.signature import SIGNATURE_KEY, Signature
 
@@ -52,11 +59,17 @@ _READING = frozenset(
 )
 """Operators of the torch dialect, without overload, that never write to an operand."""
 
-_PLAIN = ("torch.constant.", "torch.prim.", "torch_c.", "arith.constant", "torch.prims.")
+_PLAIN = ("torch.constant.", "torch.prim.", "torch_c.", "arith.", "math.", "torch.prims.")
 _OTHER = frozenset(
     ["torch.symbolic_int", "torch.bind_symbolic_shape", "torch.vtensor.literal",
-     "util.global.load", "func.return"]
+     "util.global.load", "util.status.check_ok", "func.return", "scf.yield",
+     "tensor.cast", "tensor.dim", "tensor.empty", "flow.tensor.trace", "flow.tensor.transfer"]
 )  # fmt: skip
+
+_INTO_OUTPUTS = ("linalg.generic", "linalg.fill")
+"""Operations that write to what they are given for it, and to nothing else."""
+
+_FRESH = ("tensor.empty", "linalg.fill")
 
 
 def state_in_place_use(builder: ModuleBuilder) -> None:
@@ -93,13 +106,24 @@ def _only_reads(
     name = StringAttr(function.attributes["sym_name"]).value
     if name not in judged:
         judged[name] = False  # a function that calls itself is not looked into again
-        blocks = [block for region in function.regions for block in region.blocks]
-        judged[name] = all(
-            _operation_reads(op.operation, functions, judged)
-            for block in blocks
-            for op in block.operations
-        )
+        judged[name] = _blocks_read(function, functions, judged)
     return judged[name]
+
+
+def _blocks_read(
+    operation: Operation, functions: dict[str, Operation], judged: dict[str, bool]
+) -> bool:
+    return all(
+        _operation_reads(op.operation, functions, judged)
+        for region in operation.regions
+        for block in region.blocks
+        for op in block.operations
+    )
+
+
+def _is_fresh(value: Value) -> bool:
+    """Tell whether memory is the program's own, not that of an argument."""
+    return isinstance(value, OpResult) and value.owner.name in _FRESH
 
 
 def _operation_reads(
@@ -109,6 +133,10 @@ def _operation_reads(
     if name == "func.call":
         callee = FlatSymbolRefAttr(operation.attributes["callee"]).value
         return callee in functions and _only_reads(functions[callee], functions, judged)
+    if name == "scf.if":
+        return _blocks_read(operation, functions, judged)
+    if name in _INTO_OUTPUTS:
+        return all(_is_fresh(value) for value in operation.opview.outputs)
     if name.startswith("torch.aten."):
         return ".".join(name.split(".")[:3]) in _READING
     return name in _OTHER or name.startswith(_PLAIN)

@@ -6,7 +6,16 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from iree.compiler.ir import Context, DictAttr, Location, MLIRError, Module, Operation, StringAttr
+from iree.compiler.ir import (
+    Context,
+    DictAttr,
+    Location,
+    MLIRError,
+    Module,
+    Operation,
+    StringAttr,
+    WalkResult,
+)
 
 from pelton.runtime.dtypes import BY_TORCH_MLIR, DTYPES, DType
 from pelton.runtime.files import FileKind, StrPath, atomic_write, sniff
@@ -17,6 +26,16 @@ from .errors import ArtifactError
 
 BYTECODE_SUFFIX = ".mlirbc"
 """Files of this suffix are written as bytecode, all others as text."""
+
+CUSTOM_OP = "pelton.custom_op"
+"""Attribute of a function that is the body of a custom operator: the operator's name."""
+
+_DEVICE = re.compile(r"@__device_(\d+)\b")
+_NAMING_DEVICES = (
+    "iree.abi.affinity", "stream.affinity", "stream.affinity.default", "target", "arg_attrs",
+    "res_attrs",
+)  # fmt: skip
+"""The attributes that may name devices of the program."""
 
 _NAMED_PARAMETER = re.compile(r'#flow\.parameter\.named<(?:"([^"]*)"::)?"([^"]*)"> : tensor<(.*)>$')
 
@@ -82,6 +101,21 @@ def parameters_of(module_op: Operation) -> ParameterTable:
         dtype = DTYPES[StringAttr(stated).value] if stated is not None else _signed(element)
         table.setdefault(match[1] or "", {})[match[2]] = (dtype, tuple(int(size) for size in sizes))
     return table
+
+
+def device_count(module_op: Operation) -> int:
+    """Return how many devices a module is for; 0 if it names none and so runs on any one."""
+    ordinals = [-1]
+
+    def visit(op: Operation) -> WalkResult:
+        if not op.name.startswith("torch."):
+            for name in _NAMING_DEVICES:
+                if name in op.attributes:
+                    ordinals.extend(map(int, _DEVICE.findall(str(op.attributes[name]))))
+        return WalkResult.ADVANCE
+
+    module_op.walk(visit)
+    return max(ordinals) + 1
 
 
 def module_name(module_op: Operation) -> str:

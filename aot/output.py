@@ -22,6 +22,7 @@ from pelton.runtime.vmfb import ParameterTable
 from .artifacts import Storage, recipe
 from .builder import ExternalParameter, by_scope
 from .config import CONFIGURED, Configured
+from .custom_ops.expand import expand_custom_ops
 from .errors import ExportError, ParameterError, warn_user
 from .fingerprint import Resources
 from .mlir_module import parameters_of, signatures_of, write_module
@@ -221,9 +222,13 @@ class ExportOutput:
         """Lower the module to a phase; does nothing where it is there already.
 
         Raises:
-            ExportError: There is no such phase, or the lowering failed.
+            ExportError: There is no such phase, the lowering failed, or the body of a custom
+                operator is wrong.
+            UnsupportedOpError: Custom operators have no body; names all of them.
         """
         phase = ImportPhase.parse(import_to)
+        if phase is not ImportPhase.TORCH_IR and self._phase is not ImportPhase.IREE_INTERNAL:
+            expand_custom_ops(self.mlir_module)
         if phase is ImportPhase.IREE_INTERNAL and self._phase is not phase:
             try:
                 with self.mlir_module.context:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ ALIASES = {"cpu": "local-task", "rocm": "hip"}
 DLPACK_TYPES = {"local-task": 1, "local-sync": 1, "cuda": 2, "vulkan": 7, "hip": 10}
 """DLPack's device type code by driver (`DLDeviceType` of dlpack.h)."""
 
+_PROCESSOR = DLPACK_TYPES["local-task"]
 _LOCK = threading.Lock()
 
 
@@ -63,6 +65,11 @@ class Device:
     hal: Any
     dlpack: tuple[int, int]
 
+    @property
+    def is_processor(self) -> bool:
+        """Whether its memory is that of the host."""
+        return self.dlpack[0] == _PROCESSOR
+
     def __str__(self) -> str:
         return self.uri
 
@@ -86,10 +93,41 @@ def open_device(uri: str) -> Device:
         return _open(ALIASES.get(name, name) + colon + index, uri)
 
 
-def _open(canonical: str, uri: str) -> Device:
-    if canonical not in _OPENED:
-        _OPENED[canonical] = _create(canonical, uri)
-    return _OPENED[canonical]
+def open_devices(uris: Sequence[str]) -> tuple[Device, ...]:
+    """Open the devices of a program that runs on several.
+
+    A processor that is named several times is as many devices, each with threads of its own.
+
+    Args:
+        uris: As for `open_device`.
+
+    Raises:
+        DeviceError: There is no such driver or device, or another one than a processor is named
+            twice.
+
+    Example:
+        >>> first, second = open_devices(["cpu", "cpu"])
+        >>> first.hal is second.hal, str(second)
+        (False, 'local-task')
+    """
+    opened: list[Device] = []
+    for uri in uris:
+        name, colon, index = uri.partition(":")
+        canonical = ALIASES.get(name, name) + colon + index
+        number = sum(device.uri == canonical for device in opened)
+        if number and DLPACK_TYPES.get(ALIASES.get(name, name)) != _PROCESSOR:
+            raise DeviceError(f"device {uri!r} is named twice")
+        with _LOCK:
+            opened.append(_open(canonical, uri, number))
+    return tuple(opened)
+
+
+def _open(canonical: str, uri: str, number: int = 0) -> Device:
+    """Return a device, opened now unless it is; `number` tells several of one URI apart."""
+    key = f"{canonical}#{number}" if number else canonical
+    if key not in _OPENED:
+        _OPENED[key] = _create(canonical, uri)
+    return _OPENED[key]
 
 
 def _create(canonical: str, uri: str) -> Device:

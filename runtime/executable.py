@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from . import trees
 from .binding import Binder
-from .devices import open_device
+from .devices import Device, open_devices
 from .errors import ArtifactError, DeviceError, PeltonError, SignatureError
 from .files import FileKind, StrPath, atomic_write, sniff
 from .input_infos import Info, input_infos
@@ -32,7 +32,7 @@ _DRIVER_OF_BACKEND = {
 def load(
     path_or_bytes: StrPath | bytes | bytearray | memoryview,
     *,
-    device: str | None = None,
+    device: str | Sequence[str] | None = None,
     parameters: Any = None,
     allow_unused_parameters: bool = False,
 ) -> Executable:
@@ -41,7 +41,9 @@ def load(
     Args:
         path_or_bytes: A `.vmfb` file, or its bytes.
         device: What to run on, such as `cpu`, `local-sync`, `cuda:0`; by default the first device
-            of the kind that the artifact was compiled for.
+            of the kind that the artifact was compiled for. For an artifact of several devices, a
+            sequence in the order of their numbers, such as `["cpu", "cpu"]`, or one processor
+            that stands for all of them.
         parameters: Where external parameters come from: the path of an archive, a list of paths, a
             mapping of names to arrays (such as a `state_dict`), or `{scope: any of these}`.
         allow_unused_parameters: Accept parameters that the artifact does not use, for artifacts
@@ -78,7 +80,10 @@ def load(
 
 
 def _load_file(
-    path: Path, device: str | None, parameters: Any, allow_unused_parameters: bool
+    path: Path,
+    device: str | Sequence[str] | None,
+    parameters: Any,
+    allow_unused_parameters: bool,
 ) -> IreeModule:
     kind = sniff(path)
     if kind in (FileKind.MLIR_TEXT, FileKind.MLIR_BYTECODE):
@@ -87,10 +92,34 @@ def _load_file(
         raise ArtifactError(f"{path} is no compiled module: its content is {kind.value}")
     info = read_info(path)
     backend = str(info.target.get("backend", "llvm-cpu"))
-    driver = device or _DRIVER_OF_BACKEND.get(backend)
-    if driver is None:
+    named = device or _DRIVER_OF_BACKEND.get(backend)
+    if named is None:
         raise DeviceError(f"{path} was compiled for {backend!r}; name the device to run it on")
-    return IreeModule(path, info, open_device(driver), parameters, allow_unused_parameters)
+    devices = _open_devices(path, named, info.devices)
+    return IreeModule(path, info, devices, parameters, allow_unused_parameters)
+
+
+def _open_devices(path: Path, named: str | Sequence[str], count: int) -> tuple[Device, ...]:
+    """Open the devices that an artifact runs on.
+
+    Args:
+        path: The artifact, for messages.
+        named: What the user named.
+        count: How many devices the artifact is for.
+    """
+    names = [named] * count if isinstance(named, str) else list(named)
+    if len(names) != count:
+        raise DeviceError(
+            f"{path} is for {count} {'device' if count == 1 else 'devices'}, device= names "
+            f"{len(names)}: {', '.join(names) or 'none'}"
+        )
+    devices = open_devices(names)
+    if count > 1 and not all(device.is_processor for device in devices):
+        raise DeviceError(
+            f"{path} is for {count} devices; several devices of a program must be processors, as "
+            f"in device={['cpu'] * count}, got {', '.join(names)}"
+        )
+    return devices
 
 
 class Executable:
@@ -139,8 +168,8 @@ class Executable:
 
     @property
     def device(self) -> str:
-        """The device that it runs on, such as `local-task`."""
-        return str(self._module.device)
+        """The device that it runs on, such as `local-task`; several are separated by commas."""
+        return self._module.device_names
 
     @property
     def state(self) -> State:
@@ -186,7 +215,7 @@ class Executable:
     def load(
         path: StrPath | bytes,
         *,
-        device: str | None = None,
+        device: str | Sequence[str] | None = None,
         parameters: Any = None,
         allow_unused_parameters: bool = False,
     ) -> Executable:

@@ -31,7 +31,7 @@ class IreeModule:
     Args:
         path: The file; it stays mapped while the module lives.
         info: What the file says of itself.
-        device: The opened device.
+        devices: The opened devices, in the order of their numbers in the program.
         parameters: Where the external parameters come from, as for `runtime.load`.
         allow_unused_parameters: Accept parameters that the module does not use.
 
@@ -45,7 +45,7 @@ class IreeModule:
         self,
         path: Path,
         info: vmfb.VmfbInfo,
-        device: Device,
+        devices: Sequence[Device],
         parameters: Any = None,
         allow_unused_parameters: bool = False,
     ) -> None:
@@ -54,10 +54,13 @@ class IreeModule:
         self.info = info
         self.stream: int | None = None
         """IREE's devices have streams of their own, which they do not give out."""
-        self.device = device
+        self.devices = tuple(devices)
+        self.device = self.devices[0]
+        """Where arguments and results are."""
         self._file = open(path, "rb")
         weakref.finalize(self, self._file.close)
-        self._modules = [iree.create_hal_module(_instance(), device.hal)]
+        opened = [device.hal for device in self.devices]
+        self._modules = [iree.create_hal_module(_instance(), devices=opened)]
         self._keep_alive = self._provide_parameters(parameters, allow_unused_parameters)
         self.vm_module = self._open_bytecode()
         self._modules.append(self.vm_module)
@@ -65,12 +68,17 @@ class IreeModule:
         self.lock = threading.RLock()
         """Held for calls of functions that touch state, so that concurrent calls are serialised."""
 
+    @property
+    def device_names(self) -> str:
+        """The devices, separated by commas."""
+        return ", ".join(map(str, self.devices))
+
     def _provide_parameters(self, parameters: Any, allow_unused: bool) -> Any:
         needed = self.info.parameters
         given = archive.load_parameters(parameters, tuple(needed) or ("model",))
         if self.info.versions:  # else another tool made the module, and what it needs is not known
             archive.check_parameters(needed, given, allow_unused=allow_unused)
-        in_place = self.device.dlpack[0] == 1
+        in_place = self.device.is_processor
         providers = [
             source.provider(scope, needed.get(scope), in_place=in_place)
             for scope, source in given.items()
@@ -97,7 +105,7 @@ class IreeModule:
                 raise ParameterError(f"{self.path} needs external parameters: {text}") from error
             target = vmfb.describe_target(self.info.target)
             raise DeviceError(
-                f"{self.path}, compiled for {target}, cannot run on {self.device}: {text}"
+                f"{self.path}, compiled for {target}, cannot run on {self.device_names}: {text}"
             ) from error
 
     def signatures(self) -> dict[str, Signature]:

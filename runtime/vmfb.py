@@ -30,6 +30,7 @@ FORMAT = 1
 """Version of that member. 1: the first."""
 
 _MAX_INFO_BYTES = 64 << 20
+_MAX_DEVICES = 256
 
 ParameterTable = dict[str, dict[str, tuple[DType, tuple[int, ...]]]]
 """Element type and shape of each external parameter, by scope and name."""
@@ -40,7 +41,8 @@ class VmfbInfo:
     """What a `.vmfb` says of itself.
 
     Attributes:
-        target: `backend`, and for processors `arch`, `cpu` and `features`.
+        target: `backend`, for processors `arch`, `cpu` and `features`, and `devices` where the
+            module says on which of its devices things are.
         versions: Of the packages that made it.
         parameters: The external parameters that it needs.
         options: The options that it was compiled with.
@@ -50,6 +52,11 @@ class VmfbInfo:
     versions: dict[str, str] = field(default_factory=dict)
     parameters: ParameterTable = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def devices(self) -> int:
+        """How many devices it runs on."""
+        return int(self.target.get("devices", 1))
 
     def to_json(self) -> str:
         """Return the text of the member."""
@@ -93,6 +100,9 @@ class VmfbInfo:
             features = data["target"].get("features", [])
             if not isinstance(features, list) or not all(isinstance(f, str) for f in features):
                 raise ValueError(f"the processor features are {features!r}")
+            devices = data["target"].get("devices", 1)
+            if type(devices) is not int or not 1 <= devices <= _MAX_DEVICES:
+                raise ValueError(f"the number of devices is {devices!r}")
             return VmfbInfo(
                 dict(data["target"]), dict(data["versions"]), parameters, dict(data["options"])
             )
@@ -184,5 +194,7 @@ def describe_target(target: Mapping[str, Any]) -> str:
         'llvm-cpu (x86_64, znver4)'
     """
     details = [str(target[key]) for key in ("arch", "cpu", "gpu") if target.get(key)]
+    if "devices" in target:
+        details.append(f"for {target['devices']} devices")
     backend = str(target.get("backend", "unknown"))
     return f"{backend} ({', '.join(details)})" if details else backend

@@ -25,7 +25,10 @@ RUNTIME_FOR_AOT = {
 }  # fmt: skip
 """What the export may know of the runtime: formats and facts, none of what loads and calls."""
 
-RUNS_ARTIFACTS = ("aot/compile.py", "aot/export.py", "aot/verify", "aot/dynamo", "aot/bench")
+RUNS_ARTIFACTS = (
+    "aot/compile.py", "aot/custom_ops/jit.py", "aot/export.py", "aot/verify", "aot/dynamo",
+    "aot/bench",
+)  # fmt: skip
 """The places of the export that also load and call what they compiled."""
 
 

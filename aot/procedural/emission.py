@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from iree.compiler.dialects import arith, flow, util
+from iree.compiler.dialects import arith, flow
 from iree.compiler.dialects import tensor as tensor_dialect
 from iree.compiler.ir import (
-    Block,
     DenseElementsAttr,
     FlatSymbolRefAttr,
-    InsertionPoint,
     IntegerAttr,
     Operation,
     RankedTensorType,
@@ -22,6 +20,7 @@ from iree.compiler.ir import (
 )
 
 from ..builder import TensorGlobal
+from ..checks import emit_requirement
 from .arithmetic import constant, index_constant
 from .indexing import Span, same_size
 from .scalars import IrScalar
@@ -31,9 +30,6 @@ from .tensors import FRESH, IrImmediateTensor, IrTensor
 if TYPE_CHECKING:
     from .tensors import Size
     from .trace import IrTrace
-
-OUT_OF_RANGE = 11
-"""The status code of IREE for a value that is out of its range."""
 
 
 def tensor_type(trace: IrTrace, shape: Sequence[Size], dtype: torch.dtype) -> Type:
@@ -206,17 +202,9 @@ def require_equal(trace: IrTrace, left: Size, right: Size, what: str) -> None:
 
 
 def emit_check(trace: IrTrace, condition: Value, message: str) -> None:
-    """Emit a check that stops the program with a message unless a bool is true.
-
-    The failure stands in a branch: as the operand of a check without one, a condition that IREE
-    finds to be always true is an error of the compiler.
-    """
+    """Emit a check that stops the program with a message unless a bool is true."""
     with trace.emitting():
-        wrong = arith.xori(condition, constant(True, "i1"))
-        branch = Operation.create("scf.if", operands=[wrong], regions=2)
-        with InsertionPoint(Block.create_at_start(branch.regions[0], [])):
-            util.StatusCheckOkOp(constant(OUT_OF_RANGE, "i32"), message=message)
-            Operation.create("scf.yield")
+        emit_requirement(condition, message)
 
 
 def emit_copy(trace: IrTrace, source: IrTensor) -> IrTensor:

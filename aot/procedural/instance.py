@@ -10,6 +10,7 @@ from iree.compiler.ir import StringAttr
 from pelton.runtime.signature import SIGNATURE_KEY
 
 from ..builder import ModuleBuilder
+from ..custom_ops.expand import expand_custom_ops
 from ..errors import ExportError
 from ..importer import set_reflection
 from ..in_place import state_in_place_use
@@ -48,8 +49,11 @@ class ModuleInstance:
         self.programs: dict[str, ProgramMember] = {}
         self.specialised: list[Procedure] = []
 
-    def build(self) -> None:
+    def build(self, *, expand: bool = True) -> None:
         """Trace all procedures, then import all programs, and finish the module.
+
+        Args:
+            expand: Replace custom operators by their bodies.
 
         Raises:
             ExportError: Something cannot be compiled; names it and the user's line.
@@ -69,6 +73,8 @@ class ModuleInstance:
             member.enter(table)
         table.import_all()
         self._state_signatures()
+        if expand:
+            expand_custom_ops(self.builder.module_op)
         add_state_accessors(self.builder)
         state_in_place_use(self.builder)
         lower_stateful_control_flow(self.builder)

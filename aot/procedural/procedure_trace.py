@@ -12,11 +12,11 @@ from iree.compiler.ir import DictAttr, Location, RankedTensorType, Value
 from pelton.runtime import trees
 from pelton.runtime.dtypes import BY_TORCH_MLIR
 
+from ..affinity import attributes_from_argument_device_affinities
 from ..builder import ModuleBuilder
 from .abstract import AbstractIntrinsic, AbstractTensor
 from .arithmetic import number_like
 from .current import new_ir_trace_scope
-from .devices import attributes_from_argument_device_affinities
 from .intrinsics import Intrinsic
 from .live_globals import plain_tree
 from .scalars import IrImmediateScalar, IrScalar

@@ -22,6 +22,7 @@ from iree.compiler.ir import (
 from iree.compiler.ir import Type as IrType
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_map
 
+from ..affinity import attributes_from_argument_device_affinities
 from ..builder import GlobalAttributes, ModuleBuilder
 from ..procedural.abstract import (
     Abstractifiable,
@@ -34,7 +35,6 @@ from ..procedural.abstract import (
     abstractify_single_value,
 )
 from ..procedural.current import current_ir_trace, new_ir_trace_scope
-from ..procedural.devices import attributes_from_argument_device_affinities
 from ..procedural.emitter import IREEEmitter
 from ..procedural.errors import ProcedureTraceError
 from ..procedural.function_builder import FunctionBuilder

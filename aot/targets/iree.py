@@ -16,7 +16,7 @@ from pelton.runtime.cpu import WORKER_STACK_BYTES, processor_identity
 from pelton.runtime.vmfb import VmfbInfo, append_info
 
 from ..errors import ExportError
-from ..mlir_module import parameters_of
+from ..mlir_module import device_count, parameters_of
 from .base import Artifact, Exported, make_options
 from .iree_compiler import (
     CompilerFailed,
@@ -69,6 +69,9 @@ DEFAULT_LEVEL = 3
 
 _STACK_LIMIT = "exceeded stack allocation limit"
 _LARGE_STACK = f"--iree-llvmcpu-stack-allocation-limit={WORKER_STACK_BYTES // 4}"
+
+_DEVICES = {"llvm-cpu": "local", "vmvx": "local", "rocm": "hip", "vulkan-spirv": "vulkan"}
+"""What IREE calls the devices of a backend, where the backend's own name is not theirs."""
 
 _COMMON_FLAGS = (
     "--iree-input-type=auto",
@@ -175,7 +178,7 @@ class IreeTarget:
             source = Path(folder, "module.mlirbc")
             with open(source, "wb") as file:
                 module_op.write_bytecode(file)
-            target, flags, notes = self._target(source, options)
+            target, flags, notes = self._target(source, options, device_count(module_op))
             parameters = parameters_of(module_op)
             attempts = self._attempts(options.level, bool(parameters))
             compiled = self._compile(source, path, options, flags, attempts)
@@ -184,10 +187,30 @@ class IreeTarget:
         return Artifact(path, (*notes, *(compiled.notes if compiled.worth_a_warning else ())))
 
     def _target(
-        self, source: Path, options: IreeOptions
+        self, source: Path, options: IreeOptions, devices: int
     ) -> tuple[dict[str, Any], list[str], list[str]]:
         """Return what the artifact says of its target, the flags for it, and notes."""
-        flags = [f"--iree-hal-target-backends={self.backend}", *_COMMON_FLAGS]
+        stated, chosen = self._devices(devices)
+        target, flags, notes = self._architecture(source, options, [*chosen, *_COMMON_FLAGS])
+        return {**target, **stated}, flags, notes
+
+    def _devices(self, count: int) -> tuple[dict[str, int], list[str]]:
+        """Return what the artifact says of its devices, and the flags that declare them.
+
+        Args:
+            count: How many devices the module names; 0: it is for any one.
+        """
+        if count == 0:
+            return {}, [f"--iree-hal-target-backends={self.backend}"]
+        kind = _DEVICES.get(self.backend, self.backend)
+        flags = [f"--iree-hal-target-device={kind}[{ordinal}]" for ordinal in range(count)]
+        if kind == "local":
+            flags.append(f"--iree-hal-local-target-device-backends={self.backend}")
+        return {"devices": count}, flags
+
+    def _architecture(
+        self, source: Path, options: IreeOptions, flags: list[str]
+    ) -> tuple[dict[str, Any], list[str], list[str]]:
         if self.backend == "llvm-cpu":
             flags.append(f"--iree-llvmcpu-target-cpu={options.target_cpu}")
             if options.target_cpu_features:

@@ -134,7 +134,7 @@ def processor_target(cpu: str, features: str) -> dict[str, Any]:
     return {
         "arch": triple[1] if triple else "unknown",
         "cpu": name[1] if name and name[1] else cpu,
-        "features": sorted(f.removeprefix("+") for f in enabled if f.startswith("+")),
+        "features": sorted({f.removeprefix("+") for f in enabled if f.startswith("+")}),
     }
 
 

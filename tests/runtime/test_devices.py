@@ -4,7 +4,7 @@ import iree.runtime as iree
 import pytest
 
 from pelton import runtime
-from pelton.runtime.devices import open_device, reason_of
+from pelton.runtime.devices import open_device, open_devices, reason_of
 from pelton.runtime.errors import DeviceError
 
 
@@ -49,6 +49,19 @@ def test_index_must_be_a_number(uri: str) -> None:
     with pytest.raises(DeviceError) as caught:
         open_device(uri)
     assert str(caught.value) == f"device {uri!r}: the index after ':' must be a number"
+
+
+def test_a_processor_named_twice_is_two_devices_that_stay_the_same() -> None:
+    first, second, third = open_devices(["cpu", "local-task", "local-sync"])
+    assert first is open_device("cpu")
+    assert second.hal is not first.hal
+    assert [str(device) for device in (second, third)] == ["local-task", "local-sync"]
+    assert open_devices(["cpu", "cpu"]) == (first, second)
+
+
+def test_one_misspelt_device_of_several_is_refused() -> None:
+    with pytest.raises(DeviceError, match="unknown device 'gpu'"):
+        open_devices(["cpu", "gpu"])
 
 
 def test_index_beyond_the_devices_is_refused() -> None:

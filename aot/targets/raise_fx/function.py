@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import torch
-from iree.compiler.ir import Operation, Type, Value
+from iree.compiler.ir import Operation, StringAttr, Type, Value
 from torch.fx import Node
 
 from pelton.runtime import trees
 from pelton.runtime.signature import ConstantSpec, Leaf, ScalarSpec, Signature, TensorSpec
 
-from ...errors import UnsupportedOpError
+from ...errors import SourceLocation, UnsupportedOpError
+from ...mlir_module import CUSTOM_OP
 from . import (
     arith_ops,
     control_flow,
@@ -22,7 +23,7 @@ from . import (
     torch_values,
 )
 from .branches import run_region
-from .calls import operations_run_by
+from .calls import CALLS, operations_run_by
 from .raised import Port, Raised
 from .raiser import Handler, HandlerTable, Options, Raiser, identifier
 from .scope import dtype_of
@@ -96,10 +97,17 @@ def refuse_unsupported(source: ModuleSource, function: Operation) -> None:
         UnsupportedOpError: Names all of them, with the user's lines.
     """
     missing: dict[str, list[str]] = {}
+    calls: dict[str, SourceLocation | None] = {}
     for op in operations_run_by(source, function):
+        if op.name in CALLS:
+            calls.setdefault(symbol_of(op, "callee"), location_of(op))
         if not _is_supported(op):
-            places = missing.setdefault(name_of(op).removeprefix("torch."), [])
-            location = location_of(op)
+            name, location = name_of(op).removeprefix("torch."), location_of(op)
+            body = _custom_op_body(op)
+            if body is not None:
+                name = f"custom operator {StringAttr(body.attributes[CUSTOM_OP]).value}"
+                location = calls.get(symbol_of(body))
+            places = missing.setdefault(name, [])
             if location is not None and str(location) not in places:
                 places.append(str(location))
     if missing:
@@ -110,6 +118,13 @@ def refuse_unsupported(source: ModuleSource, function: Operation) -> None:
         raise UnsupportedOpError(
             f"operations that have no form in torch: {listed}", operators=tuple(missing)
         )
+
+
+def _custom_op_body(op: Operation) -> Operation | None:
+    """Return the function around an operation if it is the body of a custom operator."""
+    while op is not None and op.name != "func.func":
+        op = op.parent
+    return op if op is not None and CUSTOM_OP in op.attributes else None
 
 
 def _is_supported(op: Operation) -> bool:

@@ -16,7 +16,7 @@ from pelton.runtime.signature import STATE_GET, STATE_SET, Signature
 from pelton.runtime.vmfb import ParameterTable
 
 from ...builder import DTYPE_ATTRIBUTE
-from ...errors import ExportError, SourceLocation, UnsupportedOpError, is_user_file
+from ...errors import ExportError, SourceLocation, UnsupportedOpError, location_in
 from ...mlir_module import signatures_of
 from ...state import state_name
 from .constants import Constants, borrowed, number
@@ -28,7 +28,6 @@ FUNCTIONS = ("func.func", "util.func")
 _NAMED_PARAMETER = re.compile(
     r'#flow\.parameter\.named<(?:"(?P<scope>[^"]*)"::)?"(?P<name>[^"]*)">'
 )
-_FILE_AND_LINE = re.compile(r'"([^"]+)":(\d+)')
 
 
 @dataclass(frozen=True)
@@ -195,10 +194,7 @@ def symbol_of(op: Operation, attribute: str = "sym_name") -> str:
 
 def location_of(op: Operation) -> SourceLocation | None:
     """Return the user's line that an operation comes from."""
-    for file, line in _FILE_AND_LINE.findall(str(op.location)):
-        if is_user_file(file):
-            return SourceLocation(file, int(line))
-    return None
+    return location_in(str(op.location))
 
 
 def _global(op: Operation, taken: Collection[str]) -> Global:

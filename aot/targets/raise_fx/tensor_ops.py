@@ -231,6 +231,11 @@ def _trace(raiser: Raiser, op: Operation) -> None:
     raiser.emit_effect(effects.show, title, *raiser.values(op.opview.values))
 
 
+def _transfer(raiser: Raiser, op: Operation) -> None:
+    """Raise a move to another device: a graph has one device."""
+    raiser.bind(op, raiser.value(op.opview.operand))
+
+
 HANDLERS: HandlerTable = {
     "tensor.cast": _same,
     "tensor.dim": _dim,
@@ -244,6 +249,7 @@ HANDLERS: HandlerTable = {
     "flow.tensor.slice": _slice,
     "flow.tensor.splat": _splat,
     "flow.tensor.trace": _trace,
+    "flow.tensor.transfer": _transfer,
     "flow.tensor.update": _update,
 }
 """Operations of procedures on tensors."""

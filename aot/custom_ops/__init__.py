@@ -1,0 +1,15 @@
+"""Operators of the user's own, with a body in MLIR."""
+
+from .bodies import BodyBuilder
+from .expand import expand_custom_ops
+from .registry import custom_op, register_body
+from .standard import trace_tensor, transfer_to_device
+
+__all__ = [
+    "BodyBuilder",
+    "custom_op",
+    "expand_custom_ops",
+    "register_body",
+    "trace_tensor",
+    "transfer_to_device",
+]
