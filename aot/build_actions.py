@@ -150,7 +150,10 @@ class ParameterArchiveMarshaller(ReturnMarshaller):
         result.save(path)
 
 
-_MARSHALLERS = (ExportOutputMarshaller(), ParameterArchiveMarshaller())
+_MARSHALLERS: tuple[ReturnMarshaller, ...] = (
+    ExportOutputMarshaller(),
+    ParameterArchiveMarshaller(),
+)
 
 
 def _marshallers_of(generator: Callable[..., Any]) -> list[ReturnMarshaller]:
@@ -269,11 +272,11 @@ class TurbineBuilderAction(BuildAction):  # type: ignore[misc]
             ExportError: They cannot.
         """
         origin = _BuildFile.of(self.thunk)
-        arguments = {**dict(enumerate(self.thunk_args)), **self.thunk_kwargs}
+        arguments = [*enumerate(self.thunk_args), *self.thunk_kwargs.items()]
         what = f"generator {_name_of(self.thunk)}"
         advice = "define it at the top of a module or of the build file, by def or class"
         self._check(origin, self.thunk, what, advice)
-        for key, value in arguments.items():
+        for key, value in arguments:
             self._check(origin, value, f"argument {key!r} of {what}", "pass numbers, texts, ...")
 
     @staticmethod
@@ -295,10 +298,10 @@ class TurbineBuilderAction(BuildAction):  # type: ignore[misc]
         self.invoke_time = time.time()
         try:
             self._started(scheduler).result()
-        except BrokenProcessPool as error:
-            self.failure = ExportError(
+        except BrokenProcessPool:
+            self.failure: Exception | None = ExportError(
                 f"{self.desc}: a process of the pool of generators ended abruptly, by a crash or "
-                f"for want of memory: {error}"
+                "for want of memory"
             )
         except Exception as error:
             self.failure = error
@@ -324,7 +327,7 @@ class TurbineBuilderAction(BuildAction):  # type: ignore[misc]
         if self.concurrency is not ActionConcurrency.PROCESS:
             return generator
         origin = _BuildFile.of(self.thunk)
-        return partial(_generate, origin and origin.path, _dumps(origin, generator))
+        return partial(_generate, origin.path if origin else None, _dumps(origin, generator))
 
 
 _STARTING = threading.Lock()
