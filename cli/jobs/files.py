@@ -18,6 +18,8 @@ _SMALL_BYTES = 1 << 20
 
 _WRITES = os.O_WRONLY | os.O_RDWR
 _SYSTEM = ("/proc/", "/sys/", "/dev/")
+_INSTALLED = {"site-packages", "dist-packages", "__pycache__"}
+"""Folders of packages, which records state by their versions, and of what is made from sources."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class ReadFiles:
         }
 
     def _paths(self, ignored: Path) -> list[Path]:
-        from pelton.aot.errors import is_installed_file, is_user_file
+        from pelton.aot.errors import is_user_file
 
         modules = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
         names = {os.path.abspath(name) for name in (*modules, *self._opened) if name}
@@ -130,9 +132,8 @@ class ReadFiles:
             path
             for path in sorted(map(Path, names))
             if is_user_file(str(path))
-            and not is_installed_file(str(path))
             and not str(path).startswith(_SYSTEM)
-            and "__pycache__" not in path.parts
+            and _INSTALLED.isdisjoint(path.parts)
             and ignored not in path.parents
             and path.is_file()
         ]

@@ -223,7 +223,8 @@ class _Reader:
 
         for label, target in targets.items():
             own = {key: value for key, value in target.items() if key != "target"}
-            for option, chosen in options.items() or ((None, {}),):
+            chosen_by_name: dict[str | None, Any] = dict(options.items()) or {None: {}}
+            for option, chosen in chosen_by_name.items():
                 places = f"[targets.{label}]" + (f" with [options.{option}]" if option else "")
                 both = sorted(own.keys() & chosen.keys())
                 if both:
