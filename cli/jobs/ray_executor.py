@@ -30,10 +30,10 @@ class RayExecutor:
 
     def __init__(self, count: int, address: str | None = None) -> None:
         self._ray = _import_ray()
-        local = {"num_cpus": count, "include_dashboard": False} if address is None else {}
+        local = {"num_cpus": count, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
         quiet = {"log_to_driver": False, "logging_level": "error"}
         try:
-            self._ray.init(address=address or "local", **quiet, **local)
+            self._ray.init(address or "local", **quiet, **({} if address else local))
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise DeviceError(f"cannot reach Ray at {address or 'local'}: {error}") from error
         self._perform = self._ray.remote(max_retries=0, num_cpus=1)(perform)

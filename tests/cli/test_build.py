@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,8 @@ from torch import nn
 
 from pelton import runtime
 from pelton.cli import main
+
+from ..processes import Mark
 
 ZOO = """
 import os, time
@@ -105,25 +105,6 @@ def contents(folder: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def marked_processes(mark: str) -> list[str]:
-    """Return the processes that inherited an environment with `mark`."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (folder / "environ").read_bytes():
-                found.append((folder / "cmdline").read_bytes().decode())
-        except OSError:
-            continue
-    return found
-
-
-def wait_until_gone(mark: str) -> None:
-    end = time.monotonic() + 30
-    while left := marked_processes(mark):
-        assert time.monotonic() < end, left
-        time.sleep(0.1)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("jobs")
@@ -181,15 +162,14 @@ def test_the_table_shows_all_jobs_and_what_is_up_to_date(
 def test_ray_gives_the_same_bytes_and_leaves_no_process(
     local: subprocess.CompletedProcess[str], folder: Path
 ) -> None:
-    mark = uuid.uuid4().hex
+    mark = Mark()
     options = ["--executor", "ray", "--jobs", "2", "--output", "out_ray", "--json"]
-    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
     done = subprocess.run(
         [*PELTON, "jobs.toml", *options],
         capture_output=True,
         text=True,
         cwd=folder,
-        env={**environment, "PELTON_TEST_MARK": mark},
+        env=mark.environment,
     )
     assert done.returncode == 1, done.stderr
     results = parse(done.stdout)
@@ -197,7 +177,7 @@ def test_ray_gives_the_same_bytes_and_leaves_no_process(
     assert "bad() failed: RuntimeError: no weights (at /" in results["bad"]["error"]
     assert contents(folder / "out_ray") == contents(folder / "out")
     assert len(contents(folder / "out")) == 5
-    wait_until_gone(mark)
+    mark.assert_gone()
 
 
 def test_a_changed_file_makes_its_model_again(
@@ -227,17 +207,16 @@ def test_a_job_whose_process_dies_is_tried_again(
 
 def test_an_interrupt_leaves_no_process_and_no_half_written_file(tmp_path: Path) -> None:
     jobs = write(tmp_path, '[models.sleeps]\nprogram = "zoo:sleeps"')
-    mark = uuid.uuid4().hex
-    environment = {**os.environ, "PELTON_TEST_MARK": mark}
+    mark = Mark()
     with subprocess.Popen(
-        [*PELTON, str(jobs)], stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+        [*PELTON, str(jobs)], stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=mark.environment
     ) as child:
         while not (tmp_path / "sleeping").exists() and child.poll() is None:
             time.sleep(0.05)
         child.send_signal(signal.SIGINT)
         said = child.communicate(timeout=60)
     assert (child.returncode, said) == (130, (b"", b""))
-    wait_until_gone(mark)
+    mark.assert_gone()
     assert [path for path in tmp_path.rglob("*") if path.suffix == ".part"] == []
 
 
