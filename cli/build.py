@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -49,11 +49,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "a Ray that is started here and ends with the build",
     )
     parser.add_argument(
-        "--jobs", type=_count, metavar="N", help="jobs at a time; default: one for each processor"
+        "--jobs", type=_from(1), metavar="N", help="jobs at a time; default: one for each processor"
     )
     parser.add_argument(
         "--retries",
-        type=int,
+        type=_from(0),
         default=1,
         metavar="N",
         help="how often a job is run again whose process was lost, or that failed for want of "
@@ -88,10 +88,15 @@ def run(args: argparse.Namespace) -> int:
     return 0 if all(result.ok for result in results) else 1
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected 1 or more, got {text!r}")
-    return int(text)
+def _from(least: int) -> Callable[[str], int]:
+    """Return what reads a number that must not be less than `least`."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"expected {least} or more, got {text!r}")
+        return int(text)
+
+    return read
 
 
 def _executor(args: argparse.Namespace, count: int) -> Executor:

@@ -106,24 +106,19 @@ class ReadFiles:
         finally:
             self._thread = None
 
-    def facts(self, ignored: Path, stated: Iterable[Path] = ()) -> dict[str, FileFacts]:
+    def facts(self, stated: Iterable[Path] = ()) -> dict[str, FileFacts]:
         """Return the facts of the files that programs have read, and of those `stated`.
 
-        Args:
-            ignored: A folder whose files do not count, because jobs write it.
-            stated: More files.
-
-        Returns:
-            Of a file that changed since this process started, facts that never hold: it is not
-            known which content was read.
+        Of a file that changed since this process started they never hold: it is not known which
+        content was read.
         """
-        facts = facts_of([*self._paths(ignored), *stated])
+        facts = facts_of([*self._paths(), *stated])
         return {
             path: replace(fact, sha256="") if fact.modified_ns >= self._since_ns else fact
             for path, fact in facts.items()
         }
 
-    def _paths(self, ignored: Path) -> list[Path]:
+    def _paths(self) -> list[Path]:
         from pelton.aot.errors import is_user_file
 
         modules = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
@@ -134,7 +129,6 @@ class ReadFiles:
             if is_user_file(str(path))
             and not str(path).startswith(_SYSTEM)
             and _INSTALLED.isdisjoint(path.parts)
-            and ignored not in path.parents
             and path.is_file()
         ]
 

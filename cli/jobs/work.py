@@ -120,7 +120,7 @@ def _export(job: ExportJob) -> dict[str, FileFacts]:
     if job.archive is not None:
         exported.save_parameters(job.archive)
     exported.save_mlir(job.output)
-    return _read_files().facts(ignored=job.output.parent, stated=stated)
+    return _read_files().facts(stated)
 
 
 def _compile(job: CompileJob) -> dict[str, FileFacts]:

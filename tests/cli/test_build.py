@@ -21,19 +21,31 @@ from pelton.cli import main
 
 from ..processes import Mark
 
-ZOO = """
+ZOO = '''
 import os, time
+from pathlib import Path
 
 import torch
 from torch import nn
 
 
+def meet(own, other):
+    """End only when the other model is made at the same time, by another process."""
+    Path(own).touch()
+    end = time.monotonic() + 120
+    while not Path(other).exists():
+        assert time.monotonic() < end, "nobody came"
+        time.sleep(0.01)
+
+
 def mlp():
     print("making an mlp")
+    meet("mlp.made", "conv.made")
     return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2)).eval()
 
 
 def conv():
+    meet("conv.made", "mlp.made")
     return nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 2)).eval()
 
 
@@ -53,7 +65,7 @@ def crashes():
 def sleeps():
     open("sleeping", "w").close()
     time.sleep(60)
-"""
+'''
 
 JOBS = """
 [models.mlp]
@@ -221,7 +233,7 @@ def test_an_interrupt_leaves_no_process_and_no_half_written_file(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--jobs", "0"], ["--executor", "slurm"], ["--retries", "x"]]
+    "arguments", [["--jobs", "0"], ["--executor", "slurm"], ["--retries", "-1"]]
 )
 def test_wrong_usage_has_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):

@@ -47,22 +47,20 @@ def old(path: Path, content: str = "content") -> Path:
 def test_files_that_python_opens_are_noted(tmp_path: Path) -> None:
     read_files = ReadFiles()
     read, written, before = (old(tmp_path / name) for name in ("read", "written", "before"))
-    result = old(tmp_path / "out" / "result")
     stated = old(tmp_path / "stated")
     before.read_text()
     with read_files.watching():
         read.read_text()
-        result.read_text()
         written.write_text("new")
     before.read_text()
-    noted = read_files.facts(ignored=tmp_path / "out", stated=[stated])
+    noted = read_files.facts([stated])
     here = {Path(path).name for path in noted if Path(path).is_relative_to(tmp_path)}
     assert here == {"read", "stated"}
     assert noted[str(read)] == FileFacts.of(read)
 
 
 def test_the_modules_of_the_program_are_noted_and_no_others() -> None:
-    noted = ReadFiles().facts(ignored=Path("/nowhere"))
+    noted = ReadFiles().facts()
     assert str(Path(__file__)) in noted
     assert not any("site-packages" in path or path.startswith("/proc") for path in noted)
 
@@ -74,4 +72,4 @@ def test_a_file_that_changes_while_it_is_read_never_holds(tmp_path: Path) -> Non
     os.utime(path, ns=(time.time_ns(), time.time_ns()))
     with read_files.watching():
         path.read_text()
-    assert not all_hold({str(path): read_files.facts(ignored=tmp_path / "out")[str(path)]})
+    assert not all_hold({str(path): read_files.facts()[str(path)]})
