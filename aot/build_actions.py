@@ -8,18 +8,14 @@ once, in a pool with a process for each core (`--generate-jobs` of the build set
 from __future__ import annotations
 
 import argparse
-import contextlib
 import inspect
 import multiprocessing
 import os
-import pickle
-import sys
 import threading
 import time
-import types
 import typing
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
@@ -35,16 +31,13 @@ from iree.build.executor import (
     FileNamespace,
     Scheduler,
 )
-from iree.build.main import load_build_module
 
+from .build_origin import Origin, call_pickled, dumps
 from .errors import ExportError, PeltonError, SourceLocation, user_location, user_location_of
 from .output import ExportOutput
 from .params import ParameterArchiveBuilder
 
 __all__ = ["turbine_generate"]
-
-_BUILD_FILE_MODULE = "__iree_build__"
-"""The name under which `iree.build` loads a build file that it was given as a path."""
 
 
 def turbine_generate(
@@ -271,7 +264,7 @@ class TurbineBuilderAction(BuildAction):  # type: ignore[misc]
         Raises:
             ExportError: They cannot.
         """
-        origin = _BuildFile.of(self.thunk)
+        origin = Origin.of(self.thunk)
         arguments = [*enumerate(self.thunk_args), *self.thunk_kwargs.items()]
         what = f"generator {_name_of(self.thunk)}"
         advice = "define it at the top of a module or of the build file, by def or class"
@@ -280,9 +273,9 @@ class TurbineBuilderAction(BuildAction):  # type: ignore[misc]
             self._check(origin, value, f"argument {key!r} of {what}", "pass numbers, texts, ...")
 
     @staticmethod
-    def _check(origin: _BuildFile | None, value: Any, what: str, advice: str) -> None:
+    def _check(origin: Origin | None, value: Any, what: str, advice: str) -> None:
         try:
-            _dumps(origin, value)
+            dumps(origin, value)
         except Exception as error:  # whatever a __reduce__ of the user's raises
             raise ExportError(
                 f"{what} cannot travel to another process ({error}); {advice}, "
@@ -326,8 +319,8 @@ class TurbineBuilderAction(BuildAction):  # type: ignore[misc]
         generator = RemoteGenerator(self.thunk, self.thunk_args, self.thunk_kwargs, files)
         if self.concurrency is not ActionConcurrency.PROCESS:
             return generator
-        origin = _BuildFile.of(self.thunk)
-        return partial(_generate, origin.path if origin else None, _dumps(origin, generator))
+        origin = Origin.of(self.thunk)
+        return partial(call_pickled, origin.path if origin else None, dumps(origin, generator))
 
 
 _STARTING = threading.Lock()
@@ -340,13 +333,6 @@ def _can_start(dep: object) -> bool:
         and not dep.deps
         and dep._generation is None
     )
-
-
-def _generate(build_file: Path | None, pickled: bytes) -> None:
-    """Run a pickled generator; in a child process, where its build file is not loaded yet."""
-    if build_file is not None:
-        sys.modules[_BUILD_FILE_MODULE] = load_build_module(build_file)
-    pickle.loads(pickled)()
 
 
 @register_arg_parser_callback  # type: ignore[untyped-decorator]
@@ -367,47 +353,6 @@ def _stated_processes() -> int:
     if stated is not None and stated < 1:
         raise ExportError(f"--generate-jobs must be 1 or more, got {stated}")
     return stated or len(os.sched_getaffinity(0))
-
-
-# Generators that live in a build file, which is no module that can be imported
-
-
-class _BuildFile:
-    """A build file loaded by its path, and the names in it."""
-
-    def __init__(self, names: dict[str, Any]) -> None:
-        self.path = Path(names["__file__"]).absolute()
-        self._names = names
-
-    @staticmethod
-    def of(generator: Callable[..., Any]) -> _BuildFile | None:
-        """Return the build file that a generator is defined in; None for a module."""
-        function = generator if inspect.isfunction(generator) else type(generator).__call__
-        names = getattr(function, "__globals__", {})
-        return _BuildFile(names) if names.get("__name__") == _BUILD_FILE_MODULE else None
-
-    @contextlib.contextmanager
-    def findable(self) -> Iterator[None]:
-        """Let pickle find the names of the file by its module's name."""
-        module = types.ModuleType(_BUILD_FILE_MODULE)
-        module.__dict__.update(self._names)
-        with _PICKLING:
-            before = sys.modules.get(_BUILD_FILE_MODULE)
-            sys.modules[_BUILD_FILE_MODULE] = module
-            try:
-                yield
-            finally:
-                del sys.modules[_BUILD_FILE_MODULE]
-                if before is not None:
-                    sys.modules[_BUILD_FILE_MODULE] = before
-
-
-_PICKLING = threading.Lock()
-
-
-def _dumps(origin: _BuildFile | None, value: Any) -> bytes:
-    with origin.findable() if origin is not None else contextlib.nullcontext():
-        return pickle.dumps(value)
 
 
 # For messages
