@@ -6,6 +6,7 @@ import argparse
 import importlib.metadata
 import platform
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -49,6 +50,7 @@ class Requirement:
 
 
 _REQUIREMENT = re.compile(r"([\w.-]+)\s*([^;]*)(?:;.*extra == [\"']([\w-]+)[\"'])?")
+_OLDER_PYTHON = re.compile(r";.*python_version < [\"']3\.(\d+)[\"']")
 _FOR_DEVELOPERS = "dev"
 
 
@@ -62,6 +64,9 @@ def requirements(stated: Iterable[str]) -> list[Requirement]:
     found: dict[str, Requirement] = {}
     for line in stated:
         match = _REQUIREMENT.match(line)
+        older = _OLDER_PYTHON.search(line)
+        if older is not None and sys.version_info >= (3, int(older[1])):
+            continue
         if match is None or match[3] == _FOR_DEVELOPERS:
             continue
         package, bounds, extra = match[1], match[2].strip(), match[3]

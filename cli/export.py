@@ -7,7 +7,7 @@ import importlib
 import inspect
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.filesize import decimal
 
@@ -16,6 +16,9 @@ from pelton.runtime.progress import stage
 
 from .inputs import Input, Range, Size, Tensor, array_of, parse_input
 from .terminal import say
+
+if TYPE_CHECKING:
+    from pelton.aot import ExportOutput
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -66,16 +69,9 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.parameters and args.external_parameters is None:
         args.external_parameters = True
-    with stage("loading PyTorch"):
-        from pelton.aot import export
-    program = load_program(args.program)
-    positional = [given for given in args.inputs if given.name is None]
-    named = {given.name: given for given in args.inputs if given.name is not None}
-    out = export(
-        program,
-        args=[_argument(given) for given in positional],
-        kwargs={name: _argument(given) for name, given in named.items()},
-        dynamic_shapes=_free_sizes(program, positional, named),
+    out = export_program(
+        args.program,
+        args.inputs,
         module_name=args.module_name,
         function_name=args.function,
         strict_export=args.strict,
@@ -88,6 +84,31 @@ def run(args: argparse.Namespace) -> int:
         path = out.save_parameters(args.parameters)
         say(f"{path}: {decimal(path.stat().st_size)} of parameters")
     return 0
+
+
+def export_program(spec: str, inputs: Sequence[Input], **options: Any) -> ExportOutput:
+    """Export what `package.module:name` names.
+
+    Args:
+        spec: The program, as for `load_program`.
+        inputs: Its arguments, by position and by name.
+        options: Further options of `aot.export`.
+
+    Raises:
+        ExportError: The program cannot be found or exported.
+    """
+    with stage("loading PyTorch"):
+        from pelton.aot import export
+    program = load_program(spec)
+    positional = [given for given in inputs if given.name is None]
+    named = {given.name: given for given in inputs if given.name is not None}
+    return export(
+        program,
+        args=[_argument(given) for given in positional],
+        kwargs={name: _argument(given) for name, given in named.items()},
+        dynamic_shapes=_free_sizes(program, positional, named),
+        **options,
+    )
 
 
 def load_program(spec: str) -> Any:

@@ -100,7 +100,7 @@ def warnings_in_one_line(verbose: bool) -> Iterator[None]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        if verbose or not _is_internal(category, filename):
+        if verbose or not is_internal(category, filename):
             print(f"pelton: warning: {' '.join(str(message).split())}", file=sys.stderr)
 
     with warnings.catch_warnings():
@@ -109,7 +109,8 @@ def warnings_in_one_line(verbose: bool) -> Iterator[None]:
         yield
 
 
-def _is_internal(category: type[Warning], filename: str) -> bool:
+def is_internal(category: type[Warning], filename: str) -> bool:
+    """Tell whether a warning is about torch's own internals and nothing that a user can change."""
     return not issubclass(category, UserWarning) or "/site-packages/torch/" in filename
 
 

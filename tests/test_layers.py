@@ -60,6 +60,8 @@ RULES = (
     Rule("onnxscript", ("aot/targets/",), lazily=True),
     Rule("onnxruntime", ("aot/targets/",), lazily=True),
     Rule("transformers", (), lazily=True),
+    Rule("iree.build", ("aot/build_actions", "aot/build_origin")),
+    Rule("ray", ("cli/jobs/ray_executor",), lazily=True),
     Rule("aot", ()),
     Rule("cli", ()),
     Rule("runtime", ()),

@@ -14,7 +14,7 @@ from pelton.cli import main
 from pelton.runtime.errors import PeltonError
 
 PELTON = [sys.executable, "-m", "pelton.cli"]
-COMMANDS = ["export", "compile", "run", "inspect", "params", "devices", "doctor"]
+COMMANDS = ["export", "compile", "build", "run", "inspect", "params", "devices", "doctor"]
 
 # The package's facade imports torch; here a package of the same folder without one takes its place.
 WITHOUT_TORCH = """
