@@ -366,12 +366,12 @@ class ModuleBuilder:
         """
         known = self.globals.get(id(tensor))
         if known is None and not tensor.is_meta and tensor.numel():
-            place = _place_of(tensor)
+            place = place_of(tensor)
             known = next(
                 (
                     g
                     for g in self.globals.values()
-                    if g.tensor is not None and _place_of(g.tensor) == place
+                    if g.tensor is not None and place_of(g.tensor) == place
                 ),
                 None,
             )
@@ -415,7 +415,7 @@ def _named_parameter(scope: str, name: str, type_: Type, context: Context) -> At
     return Attribute.parse(f'#flow.parameter.named<"{scope}"::"{name}"> : {type_}', context)
 
 
-def _place_of(tensor: torch.Tensor) -> tuple[Any, ...] | None:
+def place_of(tensor: torch.Tensor) -> tuple[Any, ...] | None:
     """Return what two tensors over the same elements share; None for one without memory."""
     if tensor.is_meta or isinstance(tensor, torch._subclasses.FakeTensor) or not tensor.numel():
         return None

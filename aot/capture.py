@@ -32,7 +32,7 @@ from .source_lines import program_lines
 TRACING_LOCK = threading.RLock()
 """Held while torch traces: torch.export is not safe to run from several threads at once."""
 
-_HOLDER = "holder"
+_HOLDER = "root"
 """Name under which the adapter holds the user's module; removed from parameter names."""
 
 
@@ -90,6 +90,9 @@ class _Flat(torch.nn.Module):
     def forward(self, *leaves: Any) -> tuple[Any, ...]:
         """Call the user's function with its own structure and return the leaves of its result."""
         result = self._call(leaves)
+        if torch.compiler.is_dynamo_compiling():  # the structure is known from the trace before
+            _, values = trees.describe(result, _is_result_leaf)
+            return tuple(value for value in values if _is_result_leaf(value))
         self.result.tree, values = trees.describe(result, _is_result_leaf)
         paths = trees.leaf_paths(self.result.tree, "result")
         self.result.leaves = [_constant_of(value, paths[i]) for i, value in enumerate(values)]
@@ -281,7 +284,10 @@ def _export(
     with tracing_settings(oblivious):
         if flat.effects is not None:  # which refuses what torch warns of
             warnings.filterwarnings("ignore", "The tensor attributes? .* assigned during export")
-        return torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=strict)
+        program = torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=False)
+        if strict:  # which undoes what a trace leaves in Python: the first one keeps the structure
+            program = torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=True)
+        return program
 
 
 _DATA_DEPENDENT = ("GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound")
