@@ -120,13 +120,23 @@ def with_call_spec(program: ExportedProgram, signature: Signature) -> ExportedPr
         copied.name = original.name  # the signature names nodes, and a copy may rename them
     inputs = list(_inputs(program, graph, spec.inputs, signature.inputs))
     outputs = _outputs(program, graph, spec.outputs, signature.results)
+    return rebuilt(program, graph, ExportGraphSignature(inputs, outputs), spec.entry)
+
+
+def rebuilt(
+    program: ExportedProgram,
+    graph: torch.fx.Graph,
+    signature: ExportGraphSignature,
+    entry: ModuleCallEntry,
+) -> ExportedProgram:
+    """Return a program with another graph, signature or description of its calls."""
     return ExportedProgram(
         root=program.graph_module,
         graph=graph,
-        graph_signature=ExportGraphSignature(inputs, outputs),
+        graph_signature=signature,
         state_dict=program.state_dict,
         range_constraints=dict(program.range_constraints),
-        module_call_graph=[spec.entry],
+        module_call_graph=[entry],
         constants=program.constants,
         verifiers=program.verifiers,
     )

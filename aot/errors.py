@@ -45,7 +45,12 @@ __all__ = [
 
 _OWN_FOLDER = str(Path(__file__).parent)
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")
-_PACKAGES = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+_PACKAGES = {
+    sysconfig.get_path("purelib"),
+    sysconfig.get_path("platlib"),
+    # An environment may see the packages of another (--system-site-packages, .pth files).
+    *(path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")),
+}
 _MACHINERY = ("torch", "iree", "numpy", "sympy", "pelton", "_pytest", "pluggy")
 
 

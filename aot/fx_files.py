@@ -20,7 +20,7 @@ from pelton.runtime.files import StrPath, atomic_write
 from pelton.runtime.progress import stage
 from pelton.runtime.signature import Signature
 
-from .call_spec import call_spec, with_call_spec
+from .call_spec import call_spec, rebuilt
 from .errors import ArtifactError, ExportError
 from .export_target import ExportTargetDef
 from .fx_graphs import graph_from_json, graph_to_json
@@ -122,14 +122,15 @@ def _program(item: Mapping[str, Any], tensors: Mapping[str, Any]) -> ExportTarge
         exported = graph_from_json(item["graph"], state, constants)
     except ArtifactError as error:
         raise ArtifactError(f"program {item['name']!r} has {error}") from error
-    if not item["flat"]:
-        exported = with_call_spec(exported, signature)
+    spec = None if item["flat"] else call_spec(signature)
+    if spec is not None:
+        exported = rebuilt(exported, exported.graph, exported.graph_signature, spec.entry)
     devices = {index: DeviceAffinity(ordinal, q) for index, ordinal, q in item["arg_device"]}
     return ExportTargetDef(exported, signature, devices or None, bool(item["oblivious"]))
 
 
 def _canonical(body: Any) -> bytes:
-    return json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
+    return json.dumps(body, separators=(",", ":")).encode()
 
 
 def _read_body(path: Path) -> Any:

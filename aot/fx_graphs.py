@@ -22,7 +22,7 @@ from torch._ops import HigherOrderOperator, OpOverload
 from torch.export import ExportedProgram
 from torch.utils._pytree import treespec_dumps
 
-from .call_spec import flat_entry
+from .call_spec import flat_entry, rebuilt
 from .capture import TRACING_LOCK, tracing_settings
 from .constraints import shape_env_of
 from .errors import ArtifactError, ExportError
@@ -58,16 +58,9 @@ def graph_to_json(program: ExportedProgram) -> dict[str, Any]:
         if not isinstance(constant, torch.Tensor):
             raise ExportError(f"constant {name!r} is a {type(constant).__name__}: no tensor")
     with TRACING_LOCK, tracing_settings():
-        flat = ExportedProgram(  # containers are ours to write, classes that torch lacks included
-            program.graph_module,
-            program.graph,
-            signature,
-            program.state_dict,
-            program.range_constraints,
-            [flat_entry(len(list(_user_inputs(program))), len(signature.user_outputs))],
-            constants=program.constants,
-            verifiers=program.verifiers,
-        )
+        # Containers are ours to write, with classes that torch does not know.
+        entry = flat_entry(len(list(_user_inputs(program))), len(signature.user_outputs))
+        flat = rebuilt(program, program.graph, signature, entry)
         try:
             text = serde.serialize(
                 flat,

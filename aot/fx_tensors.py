@@ -8,10 +8,12 @@ from typing import Any
 
 import torch
 
+from pelton.runtime.archive import open_archive
+
 from .builder import place_of
 from .dataless import has_data, stand_in
 from .errors import ArtifactError
-from .params import ParameterArchive, ParameterArchiveBuilder
+from .params import ParameterArchiveBuilder
 from .tensor_data import dtype_row
 from .tensor_traits import DeviceTensorTrait, ExternalTensorTrait
 
@@ -99,7 +101,7 @@ def read_tensors(path: Path, records: Mapping[str, Mapping[str, Any]]) -> dict[s
     Raises:
         ArtifactError: One is missing, or is of another type or shape than its record says.
     """
-    archive = ParameterArchive(path)
+    archive = open_archive(path, access="private")
     mode = torch._subclasses.FakeTensorMode()
     found = {}
     for name, record in records.items():
@@ -107,14 +109,14 @@ def read_tensors(path: Path, records: Mapping[str, Mapping[str, Any]]) -> dict[s
         if record["data"]:
             if name not in archive:
                 raise ArtifactError(f"its archive {path.name} has no tensor {name!r}")
-            tensor = archive[name].as_tensor()
+            stored = archive[name]
+            if (stored.type_name, stored.shape) != (record["dtype"], shape):
+                raise ArtifactError(
+                    f"tensor {stored} of {path.name} should be {record['dtype']}{list(shape)}"
+                )
+            tensor = torch.from_numpy(stored.contents()).view(dtype).reshape(shape)
         else:
             tensor = stand_in(torch.empty(shape, dtype=dtype, device="meta"), mode)
-        if tensor.dtype != dtype or tuple(tensor.shape) != shape:
-            raise ArtifactError(
-                f"tensor {name!r} of {path.name} is {tensor.dtype}{list(tensor.shape)}, "
-                f"expected {dtype}{list(shape)}"
-            )
         if record["parameter"]:
             tensor = torch.nn.Parameter(tensor, record["requires_grad"])
         if record["external"] is not None:
