@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.export import ExportedProgram, ModuleCallEntry, ModuleCallSignature
@@ -177,7 +177,7 @@ def _outputs(
 ) -> list[OutputSpec]:
     """Return the outputs of the graph, to which the constants are added."""
     node = graph.output_node()
-    values = iter(node.args[0])
+    values: Iterator[Any] = iter(cast("tuple[Any, ...]", node.args[0]))
     specs = iter(program.graph_signature.output_specs)
     made: list[OutputSpec] = []
     results: list[Any] = []

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import ast
 import json
+import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import sympy
@@ -78,7 +79,7 @@ def graph_to_json(program: ExportedProgram) -> dict[str, Any]:
     found["graph_module"]["metadata"] = {}
     for part in _objects(found):
         if _is_node(part):
-            part["metadata"] = {k: v for k, v in part["metadata"].items() if k in _KEPT_METADATA}
+            part["metadata"] = _kept(part["metadata"])
     return found
 
 
@@ -97,25 +98,12 @@ def graph_from_json(
     Raises:
         ArtifactError: It is no such graph, or was written by another version of torch.
     """
-    version, current = data.get("torch_version", "an unknown version"), torch.__version__
     try:
-        _refuse_code(data)
-        data = json.loads(json.dumps(data))  # which is changed below
-        module = data["graph_module"]
-        inputs = sum("user_input" in i or "constant_input" in i for i in _specs(module, "input"))
-        outputs = sum("user_output" in spec for spec in _specs(module, "output"))
-        module["module_call_graph"] = [_entry_to_json(inputs, outputs)]
-        module["metadata"], data["guards_code"] = {}, []
-        hints = {str(symbol): int(value) for symbol, value in data.pop("hints").items()}
-        # Those of expressions follow from those of their symbols, and torch takes no others.
-        ranges = data["range_constraints"]
-        data["range_constraints"] = {k: v for k, v in ranges.items() if k.isalnum()}
-        for part in _objects(data):
-            if _is_node(part):
-                kept = {k: v for k, v in part["metadata"].items() if k in _KEPT_METADATA}
-                part["metadata"] = kept
+        written_by = data.get("torch_version")
+        found = _without_code(data)
+        hints = {str(symbol): int(value) for symbol, value in found.pop("hints").items()}
         with TRACING_LOCK, tracing_settings():
-            graph = serde._dict_to_dataclass(schema.ExportedProgram, data)
+            graph = _FROM_JSON(schema.ExportedProgram, found)
             reader = serde.ExportedProgramDeserializer()
             program: ExportedProgram = reader.deserialize(graph, state_dict, constants)
             _set_hints(program, hints)
@@ -124,11 +112,37 @@ def graph_from_json(
     except Exception as error:  # torch checks little, and fails in many ways
         reason = " ".join(str(error).split())[:300] or type(error).__name__
         raise ArtifactError(
-            f"no graph that torch {current} reads (torch {version} wrote it): {reason}; "
-            "export the programs again with this version"
+            f"no graph that torch {torch.__version__} reads (torch {written_by} wrote it): "
+            f"{reason}; export the programs again with this version"
         ) from error
     _refuse_other_calls(program)
     return program
+
+
+_FROM_JSON: Callable[[type, Any], Any] = serde._dict_to_dataclass  # type: ignore[assignment]
+
+
+def _without_code(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a graph in JSON in which nothing is left that torch would run or import.
+
+    Raises:
+        ArtifactError: A size in it is more than arithmetic.
+    """
+    found: dict[str, Any] = json.loads(json.dumps(data))
+    module = found["graph_module"]
+    inputs = sum("user_input" in spec or "constant_input" in spec for spec in _specs(module, "in"))
+    outputs = sum("user_output" in spec for spec in _specs(module, "out"))
+    module["module_call_graph"] = [_entry_to_json(inputs, outputs)]
+    module["metadata"], found["guards_code"] = {}, []
+    # The ranges of expressions follow from those of their symbols, and torch takes no others.
+    ranges = found["range_constraints"].items()
+    found["range_constraints"] = {name: bounds for name, bounds in ranges if name.isalnum()}
+    for part in _objects(found):
+        if "expr_str" in part:
+            _refuse_code(part["expr_str"])
+        if _is_node(part):
+            part["metadata"] = _kept(part["metadata"])
+    return found
 
 
 def _entry_to_json(inputs: int, outputs: int) -> dict[str, Any]:
@@ -139,7 +153,7 @@ def _entry_to_json(inputs: int, outputs: int) -> dict[str, Any]:
 
 
 def _specs(module: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
-    specs: list[Mapping[str, Any]] = module["signature"][f"{kind}_specs"]
+    specs: list[Mapping[str, Any]] = module["signature"][f"{kind}put_specs"]
     return specs
 
 
@@ -160,6 +174,10 @@ def _objects(data: Any) -> Iterator[dict[str, Any]]:
             waiting.extend(item)
 
 
+def _kept(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if key in _KEPT_METADATA}
+
+
 def _is_node(part: Mapping[str, Any]) -> bool:
     return {"target", "inputs", "metadata"} <= part.keys()
 
@@ -169,8 +187,9 @@ def _hints(program: ExportedProgram) -> dict[Any, Any]:
     environment = shape_env_of(program)
     if environment is None:
         return {}
-    found: dict[Any, Any] = getattr(environment, "backed_var_to_val", None)
-    return environment.var_to_val if found is None else found  # type: ignore[no-any-return]
+    name = "backed_var_to_val" if hasattr(environment, "backed_var_to_val") else "var_to_val"
+    found: dict[Any, Any] = getattr(environment, name)  # the older name, in older versions
+    return found
 
 
 def _set_hints(program: ExportedProgram, given: Mapping[str, int]) -> None:
@@ -181,22 +200,18 @@ def _set_hints(program: ExportedProgram, given: Mapping[str, int]) -> None:
     hints.update({known[name]: sympy.Integer(v) for name, v in given.items() if name in known})
 
 
-def _refuse_code(data: Any) -> None:
-    """Refuse sizes that are more than arithmetic: torch evaluates them as Python.
+def _refuse_code(text: Any) -> None:
+    """Refuse a size that is more than arithmetic: torch evaluates it as Python.
 
     Raises:
-        ArtifactError: There is one.
+        ArtifactError: It is.
     """
-    for part in _objects(data):
-        if "expr_str" not in part:
-            continue
-        text = part["expr_str"]
-        try:
-            sound = all(_is_arithmetic(node) for node in ast.walk(ast.parse(text, mode="eval")))
-        except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
-            sound = False
-        if not sound:
-            raise ArtifactError(f"{text!r:.100} is no expression of sizes")
+    try:
+        sound = all(_is_arithmetic(node) for node in ast.walk(ast.parse(text, mode="eval")))
+    except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
+        sound = False
+    if not sound:
+        raise ArtifactError(f"a size that is no expression of sizes: {text!r:.100}")
 
 
 def _is_arithmetic(node: ast.AST) -> bool:
@@ -224,8 +239,8 @@ def _refuse_other_calls(program: ExportedProgram) -> None:
                 and not isinstance(node.target, (OpOverload, HigherOrderOperator))
                 and node.target not in _PLAIN_FUNCTIONS
             ):
-                raise ArtifactError(f"its graph calls {node.target!s:.100}, which is no operator")
+                raise ArtifactError(f"a graph that calls {node.target!s:.100}, which is no operator")
 
 
-_PLAIN_FUNCTIONS = frozenset([*serde._SYM_OPS, serde.operator.getitem])
+_PLAIN_FUNCTIONS = frozenset([*serde._SYM_OPS, operator.getitem])
 """The functions of Python that graphs call on sizes and tuples."""

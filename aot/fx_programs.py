@@ -223,7 +223,7 @@ class FxProgramsBuilder(FxPrograms):
                 f"export_program takes a function of the module, got {function!r:.200}",
                 location=user_location(),
             )
-        chosen = name or getattr(function, "__name__", "<nameless>")
+        chosen = str(name or getattr(function, "__name__", "<nameless>"))
         if not chosen.isidentifier():
             raise ExportError(
                 f"{chosen!r} cannot be the name of an entry point; give one by name=",
