@@ -92,7 +92,8 @@ class _Flat(torch.nn.Module):
         result = self._call(leaves)
         if torch.compiler.is_dynamo_compiling():  # the structure is known from the trace before
             _, values = trees.describe(result, _is_result_leaf)
-            return tuple(value for value in values if _is_result_leaf(value))
+            pairs = zip(values, self.result.leaves, strict=True)
+            return tuple(value for value, constant in pairs if constant is None)
         self.result.tree, values = trees.describe(result, _is_result_leaf)
         paths = trees.leaf_paths(self.result.tree, "result")
         self.result.leaves = [_constant_of(value, paths[i]) for i, value in enumerate(values)]

@@ -79,9 +79,9 @@ def read_programs(path: StrPath) -> dict[str, ExportTargetDef]:
     try:
         with stage(f"reading {path}"):
             about = body["archive"]
-            archive = path.with_name(about["file"])
-            if archive.parent != path.parent or archive.name != about["file"]:
+            if about["file"] != Path(about["file"]).name:
                 raise ArtifactError(f"its archive {about['file']!r} does not lie beside it")
+            archive = path.with_name(about["file"])
             _check_archive(archive, about)
             tensors = read_tensors(archive, body["tensors"])
             return {item["name"]: _program(item, tensors) for item in body["programs"]}

@@ -107,6 +107,7 @@ def graph_from_json(
             reader = serde.ExportedProgramDeserializer()
             program: ExportedProgram = reader.deserialize(graph, state_dict, constants)
             _set_hints(program, hints)
+            _set_containers(program)
     except ArtifactError:
         raise
     except Exception as error:  # torch checks little, and fails in many ways
@@ -200,6 +201,27 @@ def _set_hints(program: ExportedProgram, given: Mapping[str, int]) -> None:
     hints.update({known[name]: sympy.Integer(v) for name, v in given.items() if name in known})
 
 
+def _set_containers(program: ExportedProgram) -> None:
+    """Have tuples and lists where torch's traces have them; its reader does not tell them apart."""
+    for node in _nodes(program):
+        if isinstance(node.target, HigherOrderOperator):
+            node.args = tuple(tuple(a) if isinstance(a, list) else a for a in node.args)
+        value = node.meta.get("val")
+        if isinstance(node.target, OpOverload) and isinstance(value, tuple):
+            if len(node.target._schema.returns) == 1:
+                node.meta["val"] = list(value)
+    for module in program.graph_module.modules():
+        if isinstance(module, torch.fx.GraphModule):
+            module.recompile()
+
+
+def _nodes(program: ExportedProgram) -> Iterator[torch.fx.Node]:
+    """Yield the nodes of a program's graph and of those within it."""
+    for module in program.graph_module.modules():
+        if isinstance(module, torch.fx.GraphModule):
+            yield from module.graph.nodes
+
+
 def _refuse_code(text: Any) -> None:
     """Refuse a size that is more than arithmetic: torch evaluates it as Python.
 
@@ -232,14 +254,13 @@ def _refuse_other_calls(program: ExportedProgram) -> None:
     Raises:
         ArtifactError: It does.
     """
-    for module in program.graph_module.modules():
-        for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
-            if node.op in ("call_method", "call_module") or (
-                node.op == "call_function"
-                and not isinstance(node.target, (OpOverload, HigherOrderOperator))
-                and node.target not in _PLAIN_FUNCTIONS
-            ):
-                raise ArtifactError(f"a graph that calls {node.target!s:.100}, which is no operator")
+    for node in _nodes(program):
+        if node.op in ("call_method", "call_module") or (
+            node.op == "call_function"
+            and not isinstance(node.target, (OpOverload, HigherOrderOperator))
+            and node.target not in _PLAIN_FUNCTIONS
+        ):
+            raise ArtifactError(f"a graph that calls {node.target!s:.100}, which is no operator")
 
 
 _PLAIN_FUNCTIONS = frozenset([*serde._SYM_OPS, operator.getitem])

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import re
 
-from iree.compiler.ir import Context, Operation, RankedTensorType, ShapedType, Type, Value
+from iree.compiler.ir import (
+    Context,
+    MLIRError,
+    Operation,
+    RankedTensorType,
+    ShapedType,
+    Type,
+    Value,
+)
 
 from .errors import ExportError
 
@@ -37,7 +45,7 @@ class NativeTypeConverter:
             with self._context as context:
                 context.load_all_available_dialects()
                 return Type.parse(text)
-        except ValueError as error:
+        except (MLIRError, ValueError) as error:
             raise ExportError(f"{text!r} is no type: {error}") from error
 
     def torch_type_to_native(self, torch_type: Type, signless: bool = True) -> Type:

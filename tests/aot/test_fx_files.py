@@ -243,7 +243,7 @@ def test_a_program_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None
 def test_a_place_that_cannot_be_written_is_one_clear_error(
     place: str, programs: aot.FxProgramsBuilder, tmp_path: Path
 ) -> None:
-    with pytest.raises(aot.ArtifactError, match="it is a folder|folder .* does not exist"):
+    with pytest.raises(aot.ArtifactError, match=r"it is a folder|folder .* does not exist"):
         programs.save(tmp_path / place)
     assert names(tmp_path) == []
 
