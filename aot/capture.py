@@ -286,9 +286,19 @@ def _export(
         if flat.effects is not None:  # which refuses what torch warns of
             warnings.filterwarnings("ignore", "The tensor attributes? .* assigned during export")
         program = torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=False)
-        if strict:  # which undoes what a trace leaves in Python: the first one keeps the structure
-            program = torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=True)
-        return program
+        if not strict:
+            return program
+        try:  # this undoes what a trace leaves in Python: the first one keeps the structure
+            return torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=True)
+        except Exception as error:
+            if is_size_constraint(error):
+                raise
+            text = " ".join(str(error).split())[:600]
+            raise ExportError(
+                f"the program can be traced, but not strictly: {type(error).__name__}: {text}; "
+                "leave strict mode off",
+                location=user_location_of(error),
+            ) from error
 
 
 _DATA_DEPENDENT = ("GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound")

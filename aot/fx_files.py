@@ -54,11 +54,12 @@ def write_programs(
         ExportError: A program cannot be written down; names it.
     """
     path = Path(path)
+    if path.is_dir():
+        raise ArtifactError(f"cannot write {path}: it is a folder; give the name of a file in it")
+    if not path.parent.is_dir():
+        raise ArtifactError(f"cannot write {path}: folder {path.parent} does not exist")
     pool = TensorPool(external)
     described = [_describe(name, program, pool) for name, program in programs.items()]
-    if path.is_dir() or not path.parent.is_dir():
-        with atomic_write(path):  # which says what is wrong
-            pass
     with stage(f"writing {path}"), _archive(path, pool) as archive:
         body = {"archive": archive, "tensors": pool.records(), "programs": described}
         text = _canonical(body)

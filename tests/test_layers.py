@@ -57,6 +57,8 @@ RULES = (
     Rule("onnxscript", ("aot/targets/",), lazily=True),
     Rule("onnxruntime", ("aot/targets/",), lazily=True),
     Rule("transformers", (), lazily=True),
+    Rule("torch._export.serde", ("aot/fx_graphs.py",)),
+    Rule("pickle", ()),
     Rule("aot", ()),
     Rule("cli", ()),
     Rule("runtime", ()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import sys
 from collections import OrderedDict, namedtuple
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,16 @@ def test_a_strict_trace_keeps_the_structure_of_results(tmp_path: Path) -> None:
     shapes = {"x": {0: "rows"}}
     exe = compiled(tmp_path, program, (X,), dynamic_shapes=shapes, strict_export=True)
     assert_equals_eager(exe, program, (torch.randn(1, 3),), (torch.randn(5, 3),))
+
+
+@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace")
+def test_what_only_strict_mode_refuses_says_so() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x + sys._getframe(0).f_lineno
+
+    aot.export(program, args=(X,))
+    with pytest.raises(aot.ExportError, match=r"not strictly: .*; leave strict mode off"):
+        aot.export(program, args=(X,), strict_export=True)
 
 
 def test_sizes_of_named_tuples_and_dataclasses_are_given_by_name_or_in_order() -> None:
