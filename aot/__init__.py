@@ -20,6 +20,7 @@ from .errors import (
 )
 from .export import export
 from .externalize import externalize_module_parameters
+from .fx_programs import FxPrograms, FxProgramsBuilder
 from .output import ExportOutput, ImportPhase
 from .params import (
     ParameterArchive,
@@ -71,6 +72,8 @@ __all__ = [
     "ExportError",
     "ExportOutput",
     "ExternalTensorTrait",
+    "FxPrograms",
+    "FxProgramsBuilder",
     "GlobalAttributes",
     "ImportPhase",
     "InputInfo",

@@ -32,6 +32,7 @@ from pelton.runtime.dtypes import DType
 from .affinity import affinity_attribute
 from .dataless import is_same_tensor
 from .errors import ExportError
+from .native_types import NativeTypeConverter
 from .tensor_data import dtype_row, elements_attribute, global_type, shape_of
 from .tensor_traits import DeviceTensorTrait, ExternalTensorTrait
 from .zeros import zero_attribute, zero_initializer
@@ -79,11 +80,9 @@ class GlobalAttributes:
         mapped = self.name_mapper(name) if self.name_mapper is not None else None
         return name if mapped is None else mapped
 
-    def infer_external_from_tensor(
-        self, tensor: torch.Tensor
-    ) -> tuple[bool, str | None, str | None]:
+    def infer_external_from_tensor(self, t: torch.Tensor) -> tuple[bool, str | None, str | None]:
         """Return whether a tensor is external, and the scope and name that its trait gives."""
-        trait = ExternalTensorTrait.get(tensor)
+        trait = ExternalTensorTrait.get(t)
         if trait is not None:
             return True, self.external_scope or trait.external_scope or None, trait.external_name
         return bool(self.external), self.external_scope, None
@@ -155,6 +154,7 @@ class ModuleBuilder:
         cache: What belongs to the module and is made once, by key.
         global_ref_tracker: The global that was made of each tensor, by identity.
         fx_py_attr_tracker: The importer's elements attribute of each inline tensor, by identity.
+        native_type_converter: Converts between types of the torch dialect and builtin ones.
         external_parameters: The parameters that the module takes from archives.
         resources: The data of globals that lies in the module, by its name there.
     """
@@ -172,6 +172,7 @@ class ModuleBuilder:
         self.cache: dict[Any, Any] = {}
         self.global_ref_tracker = RefTracker()
         self.fx_py_attr_tracker = RefTracker()
+        self.native_type_converter = NativeTypeConverter(self.context)
         self.external_parameters: list[ExternalParameter] = []
         self._external: dict[tuple[str, str], ExternalParameter] = {}
         self.resources: dict[str, bytes] = {}
@@ -375,12 +376,12 @@ class ModuleBuilder:
         """
         known = self.globals.get(id(tensor))
         if known is None and not tensor.is_meta and tensor.numel():
-            place = _place_of(tensor)
+            place = place_of(tensor)
             known = next(
                 (
                     g
                     for g in self.globals.values()
-                    if g.tensor is not None and _place_of(g.tensor) == place
+                    if g.tensor is not None and place_of(g.tensor) == place
                 ),
                 None,
             )
@@ -418,7 +419,7 @@ def _named_parameter(scope: str, name: str, type_: Type, context: Context) -> At
     return Attribute.parse(f'#flow.parameter.named<"{scope}"::"{name}"> : {type_}', context)
 
 
-def _place_of(tensor: torch.Tensor) -> tuple[Any, ...] | None:
+def place_of(tensor: torch.Tensor) -> tuple[Any, ...] | None:
     """Return what two tensors over the same elements share; None for one without memory."""
     if tensor.is_meta or isinstance(tensor, torch._subclasses.FakeTensor) or not tensor.numel():
         return None

@@ -32,7 +32,7 @@ from .source_lines import program_lines
 TRACING_LOCK = threading.RLock()
 """Held while torch traces: torch.export is not safe to run from several threads at once."""
 
-_HOLDER = "holder"
+_HOLDER = "root"
 """Name under which the adapter holds the user's module; removed from parameter names."""
 
 
@@ -90,6 +90,10 @@ class _Flat(torch.nn.Module):
     def forward(self, *leaves: Any) -> tuple[Any, ...]:
         """Call the user's function with its own structure and return the leaves of its result."""
         result = self._call(leaves)
+        if torch.compiler.is_dynamo_compiling():  # the structure is known from the trace before
+            _, values = trees.describe(result, _is_result_leaf)
+            pairs = zip(values, self.result.leaves, strict=True)
+            return tuple(value for value, constant in pairs if constant is None)
         self.result.tree, values = trees.describe(result, _is_result_leaf)
         paths = trees.leaf_paths(self.result.tree, "result")
         self.result.leaves = [_constant_of(value, paths[i]) for i, value in enumerate(values)]
@@ -281,7 +285,20 @@ def _export(
     with tracing_settings(oblivious):
         if flat.effects is not None:  # which refuses what torch warns of
             warnings.filterwarnings("ignore", "The tensor attributes? .* assigned during export")
-        return torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=strict)
+        program = torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=False)
+        if not strict:
+            return program
+        try:  # this undoes what a trace leaves in Python: the first one keeps the structure
+            return torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=True)
+        except Exception as error:
+            if is_size_constraint(error):
+                raise
+            text = " ".join(str(error).split())[:600]
+            raise ExportError(
+                f"the program can be traced, but not strictly: {type(error).__name__}: {text}; "
+                "leave strict mode off",
+                location=user_location_of(error),
+            ) from error
 
 
 _DATA_DEPENDENT = ("GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound")

@@ -7,15 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
-from iree.compiler.ir import Context, Location, MLIRError, Module, Operation, StringAttr
-from iree.compiler.passmanager import PassManager
+from iree.compiler.ir import Context, Location, Module, Operation, StringAttr
 
 from .builder import ExternalParameter, ModuleBuilder, ModuleBuilderOptions
 from .capture import TRACING_LOCK
-from .custom_ops.expand import expand_custom_ops
 from .errors import ExportError
-from .mlir_module import write_module
-from .output import ImportPhase
+from .mlir_module import run_passes, write_module
+from .output import ImportPhase, lower_to
 from .procedural.instance import ModuleInstance
 from .procedural.jittable import jittable
 from .procedural.module_decl import AnnotatedProcedure, ModuleDecl, read_class
@@ -86,7 +84,6 @@ class CompiledModule:
         self._instance = ModuleInstance(decl, ModuleBuilder(module_op, options=decl.options))
         with TRACING_LOCK:
             self._instance.build(expand=phase is not ImportPhase.TORCH_IR)
-        self._phase = min(phase, ImportPhase.IMPORT, key=lambda reached: reached.value)
         CompiledModule.run_import(self, phase)
 
     @property
@@ -182,14 +179,7 @@ class CompiledModule:
         Raises:
             ExportError: There is no such phase, or the lowering failed.
         """
-        phase = ImportPhase.parse(import_to)
-        if phase.value <= inst._phase.value:
-            return
-        if inst._phase is ImportPhase.TORCH_IR:
-            expand_custom_ops(CompiledModule.get_mlir_module(inst))
-        if phase is ImportPhase.IREE_INTERNAL:
-            CompiledModule.run_pass_pipeline(inst, "builtin.module(torch-to-iree)")
-        inst._phase = phase
+        lower_to(CompiledModule.get_mlir_module(inst), import_to)
 
     @staticmethod
     def run_pass_pipeline(
@@ -205,16 +195,7 @@ class CompiledModule:
         Raises:
             ExportError: The text is no pipeline, or a pass failed; has the diagnostics.
         """
-        module_op = CompiledModule.get_mlir_module(inst)
-        try:
-            with module_op.context as context:
-                manager = PassManager.parse(pipeline)
-                if enable_ir_printing:
-                    context.enable_multithreading(False)
-                    manager.enable_ir_printing()
-                manager.run(module_op)
-        except (MLIRError, ValueError) as error:
-            raise ExportError(f"the passes {pipeline!r} failed: {error}") from error
+        run_passes(CompiledModule.get_mlir_module(inst), pipeline, enable_ir_printing)
 
     @staticmethod
     def expand_custom_ops(inst: CompiledModule) -> None:

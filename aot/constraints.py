@@ -51,15 +51,20 @@ def constraints_of(
     return tuple(item for index, item in enumerate(found) if item not in found[:index])
 
 
-def _guards(program: ExportedProgram) -> Iterable[Any]:
+def shape_env_of(program: ExportedProgram) -> Any:
+    """Return what torch knows of the sizes of a program; None where it has no tensors or sizes."""
     for node in program.graph.nodes:
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor) and getattr(value, "fake_mode", None) is not None:
-            environment: Any = value.fake_mode.shape_env  # type: ignore[attr-defined]
-            return list(environment.guards) if environment is not None else []
+            return value.fake_mode.shape_env  # type: ignore[attr-defined]
         if isinstance(value, torch.SymInt):
-            return list(value.node.shape_env.guards)
-    return []
+            return value.node.shape_env
+    return None
+
+
+def _guards(program: ExportedProgram) -> Iterable[Any]:
+    environment = shape_env_of(program)
+    return list(environment.guards) if environment is not None else []
 
 
 def _conjuncts(expression: Any) -> Iterable[Any]:

@@ -66,7 +66,7 @@ def traced_on_cpu(module: torch.nn.Module) -> Iterator[None]:
             for name, value in list(owner.items()):
                 if isinstance(value, torch.Tensor) and value.is_meta:
                     if id(value) not in stand_ins:
-                        stand_ins[id(value)] = _stand_in(value, mode)
+                        stand_ins[id(value)] = stand_in(value, mode)
                     replaced.append((owner, name, value))
                     owner[name] = stand_ins[id(value)]
         yield
@@ -101,7 +101,8 @@ def _places(module: torch.nn.Module) -> Iterator[MutableMapping[str, object]]:
         yield vars(submodule)
 
 
-def _stand_in(tensor: torch.Tensor, mode: FakeTensorMode) -> torch.Tensor:
+def stand_in(tensor: torch.Tensor, mode: FakeTensorMode) -> torch.Tensor:
+    """Return a fake tensor on the CPU that looks like a tensor without data."""
     with mode:
         fake = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu")
         if isinstance(tensor, torch.nn.Parameter):

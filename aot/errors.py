@@ -54,6 +54,8 @@ _PACKAGES = {
     sysconfig.get_path("purelib"),
     sysconfig.get_path("platlib"),
     str(Path(torch.__file__).parent.parent),  # of another environment, where this one extends it
+    # An environment may see the packages of another (--system-site-packages, .pth files).
+    *(path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")),
 }
 _MACHINERY = ("torch", "iree", "numpy", "sympy", "pelton", "_pytest", "pluggy")
 

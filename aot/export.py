@@ -14,7 +14,7 @@ from torch.export import ExportedProgram
 
 from pelton.runtime.files import StrPath
 from pelton.runtime.progress import stage
-from pelton.runtime.signature import SIGNATURE_KEY, Signature
+from pelton.runtime.signature import SIGNATURE_KEY, ConstantSpec, Signature
 
 from .builder import ExternalParameter, ModuleBuilder, ModuleBuilderOptions
 from .capture import TRACING_LOCK, capture
@@ -22,6 +22,7 @@ from .compiled_module import CompiledModule
 from .custom_ops.expand import expand_custom_ops
 from .errors import ExportError, warn_user
 from .freezing import without_constants
+from .fx_programs import STATE_PREFIX, FxPrograms
 from .importer import import_program, set_reflection
 from .in_place import state_in_place_use
 from .mlir_module import new_module, read_module
@@ -30,7 +31,7 @@ from .output import ExportOutput
 from .prepare import prepare
 from .profiles import Profiles, with_profiles
 from .program_tensors import ExternalParameters, ProgramTensors
-from .signatures import signature_of_capture, signature_of_program
+from .signatures import signature_of_capture, signature_of_program, with_constraints_of
 from .state import add_state_accessors, state_name
 from .tensor_traits import DeviceAffinity
 
@@ -70,7 +71,7 @@ def export(
 
     Args:
         mdl: An `nn.Module`, a function of tensors, a `CompiledModule` class, an `ExportedProgram`,
-            or the path of a `.mlir` or `.mlirbc` file.
+            `FxPrograms`, or the path of a `.mlir` or `.mlirbc` file.
         example_args: Positional arguments; the short form of `args`.
         args: Positional arguments. Tensors, `InputInfo` and `DimensionInputInfo` (also within
             lists, tuples, dicts and dataclasses) become inputs; other values are constants.
@@ -113,6 +114,10 @@ def export(
     options = ModuleBuilderOptions(import_symbolic_shape_expressions)
     builder = ModuleBuilder(new_module(module_name or "module"), options=options)
     with TRACING_LOCK:
+        if isinstance(mdl, FxPrograms):
+            others = args or example_args or kwargs or dynamic_shapes or function_name or arg_device
+            _refuse_others(mdl, bool(others or profiles))
+            return _export_programs(builder, mdl, decompositions, external_parameters)
         if isinstance(mdl, ExportedProgram):
             traced = _from_program(mdl, decompositions, name)
         elif isinstance(mdl, torch.nn.Module) or (callable(mdl) and not isinstance(mdl, type)):
@@ -128,7 +133,7 @@ def export(
         else:
             raise ExportError(
                 f"cannot export {mdl!r}: not a supported type; pass an nn.Module instance, a "
-                "function, an ExportedProgram, or the path of an MLIR file"
+                "function, an ExportedProgram, FxPrograms, or the path of an MLIR file"
             )
         return assemble(builder, traced, mdl, external_parameters, profiles, arg_device=arg_device)
 
@@ -141,11 +146,13 @@ class Traced:
         program: The program.
         signature: What it takes and gives.
         prefix: What the names of its parameters start with beyond the user's names.
+        arg_device: The device of each flat argument, by its position.
     """
 
     program: Program
     signature: Signature
     prefix: str = ""
+    arg_device: Mapping[int, DeviceAffinity] | None = None
 
 
 def trace_callable(
@@ -208,14 +215,54 @@ def assemble(
         traced.signature = with_profiles(traced.signature, profiles)
     owner = getattr(mdl, "__self__", mdl)  # of a bound method, its module
     module = owner if isinstance(owner, torch.nn.Module) else None
-    tensors = ProgramTensors(traced.program, external_parameters, traced.prefix, module)
-    _add_entry_point(builder, traced.program, traced.signature, tensors, arg_device)
+    traced.arg_device = arg_device
+    return _finish(builder, [traced], external_parameters, module)
+
+
+def _finish(
+    builder: ModuleBuilder,
+    entries: Sequence[Traced],
+    external_parameters: ExternalParameters,
+    module: torch.nn.Module | None,
+) -> ExportOutput:
+    """Import programs, with the tensors mutable that any of them changes, and finish the module."""
+    mutable = [tensor for traced in entries for _, tensor in traced.program.mutated_buffers()]
+    for traced in entries:
+        tensors = ProgramTensors(traced.program, external_parameters, traced.prefix, module)
+        _add_entry_point(builder, traced, tensors, mutable)
     expand_custom_ops(builder.module_op)
     add_state_accessors(builder)
     state_in_place_use(builder)
     builder.finalize_construct()
     built = Exported(builder.module_op, builder.external_parameters, builder.resources)
     return ExportOutput(None, built)
+
+
+def _refuse_others(mdl: FxPrograms, given: bool) -> None:
+    if given:
+        raise ExportError(
+            f"{mdl!r} has its arguments, sizes and names from export_program; export it without "
+            "args, kwargs, dynamic_shapes, function_name, arg_device and profiles"
+        )
+
+
+def _export_programs(
+    builder: ModuleBuilder,
+    mdl: FxPrograms,
+    decompositions: Mapping[Any, Callable[..., Any]] | None,
+    external_parameters: ExternalParameters,
+) -> ExportOutput:
+    if not mdl.programs:
+        raise ExportError("there are no programs to export; add some by export_program")
+    _warn_of_training(mdl.root_module)
+    entries = []
+    for program in mdl.programs.values():
+        with stage(f"decomposing operators of {program.signature.name}"):
+            prepared = prepare(program.target, decompositions)
+        signature = with_constraints_of(program.signature, program.target, program.oblivious)
+        devices = _of_inputs(program.arg_device, signature)
+        entries.append(Traced(prepared, signature, STATE_PREFIX, devices))
+    return _finish(builder, entries, external_parameters, mdl.root_module)
 
 
 def _export_class(mdl: type[CompiledModule], module_name: str | None, other: Any) -> ExportOutput:
@@ -249,24 +296,32 @@ def _from_program(
 
 def _add_entry_point(
     builder: ModuleBuilder,
-    program: Program,
-    signature: Signature,
+    traced: Traced,
     tensors: ProgramTensors,
-    arg_device: Mapping[int, DeviceAffinity] | None,
+    mutable: Sequence[torch.Tensor],
 ) -> None:
-    changed = program.mutated_buffers()
     function = import_program(
         builder,
-        program,
-        name=signature.name,
-        mutable=[tensor for _, tensor in changed],
+        traced.program,
+        name=traced.signature.name,
+        mutable=mutable,
         name_of=tensors.name_of,
         attributes_of=tensors.attributes,
-        arg_device=arg_device,
+        arg_device=traced.arg_device,
     )
-    mutates = tuple(state_name(tensors.name_of(name).symbol) for name, _ in changed)
-    signature = dataclasses.replace(signature, mutates=mutates)
+    changed = [tensor for _, tensor in traced.program.mutated_buffers()]
+    mutates = tuple(state_name(builder.globals[id(tensor)].symbol) for tensor in changed)
+    signature = dataclasses.replace(traced.signature, mutates=mutates)
     set_reflection(function, {SIGNATURE_KEY: signature.to_json()})
+
+
+def _of_inputs(
+    devices: Mapping[int, DeviceAffinity] | None, signature: Signature
+) -> dict[int, DeviceAffinity]:
+    """Return the devices by position among the inputs, from those by flat argument."""
+    leaves = enumerate(signature.inputs)
+    places = [index for index, leaf in leaves if not isinstance(leaf, ConstantSpec)]
+    return {places.index(index): device for index, device in (devices or {}).items()}
 
 
 def _warn_of_training(mdl: Any) -> None:

@@ -16,13 +16,14 @@ from iree.compiler.ir import (
     StringAttr,
     WalkResult,
 )
+from iree.compiler.passmanager import PassManager
 
 from pelton.runtime.dtypes import BY_TORCH_MLIR, DTYPES, DType
 from pelton.runtime.files import FileKind, StrPath, atomic_write, sniff
 from pelton.runtime.signature import SIGNATURE_KEY, Signature
 from pelton.runtime.vmfb import ParameterTable
 
-from .errors import ArtifactError
+from .errors import ArtifactError, ExportError
 
 BYTECODE_SUFFIX = ".mlirbc"
 """Files of this suffix are written as bytecode, all others as text."""
@@ -116,6 +117,36 @@ def device_count(module_op: Operation) -> int:
 
     module_op.walk(visit)
     return max(ordinals) + 1
+
+
+def run_passes(module_op: Operation, pipeline: str, enable_ir_printing: bool = False) -> None:
+    """Run passes on a module.
+
+    Args:
+        module_op: The module, which is changed; where a pass fails, in an unknown state.
+        pipeline: The passes in their text form, as `PassManager.parse` reads it.
+        enable_ir_printing: Print the module to stderr after each pass.
+
+    Raises:
+        ExportError: The text is no pipeline, or a pass failed; has the diagnostics.
+    """
+    try:
+        with module_op.context as context:
+            manager = PassManager.parse(pipeline)
+            if enable_ir_printing:
+                context.enable_multithreading(False)  # MLIR prints modules in one thread only
+                manager.enable_ir_printing()
+            manager.run(module_op)
+    except (MLIRError, ValueError) as error:
+        raise ExportError(f"the passes {pipeline!r} failed: {_diagnostics(error)}") from error
+    finally:
+        if enable_ir_printing:
+            module_op.context.enable_multithreading(True)
+
+
+def is_lowered(module_op: Operation) -> bool:
+    """Tell whether a module is in IREE's input dialects, which have functions of their own."""
+    return next(_operations(module_op, "func.func"), None) is None
 
 
 def module_name(module_op: Operation) -> str:

@@ -129,6 +129,30 @@ def normalize(program: ExportedProgram, *, return_changed_inputs: bool = False) 
     )
 
 
+def inputs_and_outputs(program: ExportedProgram) -> Program:
+    """Return a program's inputs and results for a look at them; its graph stays as it is.
+
+    Args:
+        program: A program over flat tensors and numbers, as `capture` returns it.
+    """
+    nodes = {node.name: node for node in program.graph.nodes}
+    signature = program.graph_signature
+    return Program(
+        program.graph_module,
+        program.graph,
+        signature,
+        dict(program.state_dict),
+        dict(program.constants),
+        dict(program.range_constraints),
+        [nodes[str(name)] for name in signature.user_inputs],
+        [
+            out.arg if isinstance(out.arg, ConstantArgument) else nodes[out.arg.name]
+            for out in signature.output_specs
+            if out.kind is OutputKind.USER_OUTPUT
+        ],
+    )
+
+
 def _own_producer(graph: torch.fx.Graph, value: torch.fx.Node) -> torch.fx.Node:
     """Add a copy of a value at the end of the graph, so that storing it has a place of its own.
 

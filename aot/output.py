@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 from iree.compiler.api import Output, Session
 from iree.compiler.ir import MLIRError, Operation
-from iree.compiler.passmanager import PassManager
 
 from pelton.runtime.archive import ParameterSource
 from pelton.runtime.files import StrPath, atomic_path
@@ -25,7 +24,7 @@ from .config import CONFIGURED, Configured
 from .custom_ops.expand import expand_custom_ops
 from .errors import ExportError, ParameterError, warn_user
 from .fingerprint import Resources
-from .mlir_module import parameters_of, signatures_of, write_module
+from .mlir_module import is_lowered, parameters_of, run_passes, signatures_of, write_module
 from .params import ParameterArchiveBuilder
 from .targets import Artifact, Exported, FunctionReport, ReportingTarget
 from .targets.onnx import OnnxProgram, to_onnx
@@ -68,6 +67,23 @@ class ImportPhase(enum.Enum):
         return ImportPhase[name]
 
 
+def lower_to(module_op: Operation, import_to: ImportPhase | str | None) -> None:
+    """Lower a module to a phase; does nothing where it is there already, or further.
+
+    Raises:
+        ExportError: There is no such phase, the lowering failed, or the body of a custom operator
+            is wrong.
+        UnsupportedOpError: Custom operators have no body; names all of them.
+    """
+    phase = ImportPhase.parse(import_to)
+    if is_lowered(module_op):
+        return
+    if phase is not ImportPhase.TORCH_IR:
+        expand_custom_ops(module_op)
+    if phase is ImportPhase.IREE_INTERNAL:
+        run_passes(module_op, "builtin.module(torch-to-iree)")
+
+
 class BuiltModule(Protocol):
     """What an `ExportOutput` holds: a finished module and the tensors of its parameters."""
 
@@ -102,7 +118,6 @@ class ExportOutput:
         self.compiled_module = compiled_module
         self.resources = Resources(getattr(compiled_module, "resources", {}))
         """The large data of the module, as far as it was made here and not read from a file."""
-        self._phase = ImportPhase.IMPORT
         self._loaded_from: Path | None = None
 
     @property
@@ -219,23 +234,26 @@ class ExportOutput:
             raise ExportError(f"the module is not valid: {error}") from error
 
     def import_to(self, import_to: ImportPhase | str | None) -> None:
-        """Lower the module to a phase; does nothing where it is there already.
+        """Lower the module to a phase; does nothing where it is there already, or further.
 
         Raises:
             ExportError: There is no such phase, the lowering failed, or the body of a custom
                 operator is wrong.
             UnsupportedOpError: Custom operators have no body; names all of them.
         """
-        phase = ImportPhase.parse(import_to)
-        if phase is not ImportPhase.TORCH_IR and self._phase is not ImportPhase.IREE_INTERNAL:
-            expand_custom_ops(self.mlir_module)
-        if phase is ImportPhase.IREE_INTERNAL and self._phase is not phase:
-            try:
-                with self.mlir_module.context:
-                    PassManager.parse("builtin.module(torch-to-iree)").run(self.mlir_module)
-            except MLIRError as error:
-                raise ExportError(f"lowering to {phase.name.lower()} failed: {error}") from error
-            self._phase = phase
+        lower_to(self.mlir_module, import_to)
+
+    def run_pass_pipeline(self, pipeline: str, enable_ir_printing: bool = False) -> None:
+        """Run passes on the module, in place.
+
+        Args:
+            pipeline: The passes in their text form, as `PassManager.parse` reads it.
+            enable_ir_printing: Print the module to stderr after each pass.
+
+        Raises:
+            ExportError: The text is no pipeline, or a pass failed; has the diagnostics.
+        """
+        run_passes(self.mlir_module, pipeline, enable_ir_printing)
 
     def compile(
         self,

@@ -207,12 +207,20 @@ def match_tree(tree: Tree, given: Any, place: Callable[[int, Any], None], where:
         for index, (child, entry) in enumerate(zip(items, given, strict=True)):
             match_tree(child, entry, place, f"{where}[{index}]")
         return
-    for key, child in items:
-        entry = given.get(key) if isinstance(given, Mapping) else getattr(given, str(key), None)
-        match_tree(child, entry, place, f"{where}[{key!r}]")
-    unknown = set(given) - {key for key, _ in items} if isinstance(given, Mapping) else set()
+    keys = [key for key, _ in items]
+    if kind == "namedtuple" and isinstance(given, (list, tuple)) and len(given) == len(keys):
+        given = dict(zip(keys, given, strict=True))
+    elif not isinstance(given, Mapping):
+        if kind not in ("namedtuple", "dataclass") or not all(hasattr(given, key) for key in keys):
+            raise DynamicShapeError(
+                f"{where}: dynamic_shapes must give an entry by each of {keys!r}, got {given!r}"
+            )
+        given = {key: getattr(given, key) for key in keys}
+    unknown = set(given) - set(keys)
     if unknown:
         raise DynamicShapeError(f"{where}: dynamic_shapes names unknown keys {sorted(unknown)!r}")
+    for key, child in items:
+        match_tree(child, given.get(key), place, f"{where}[{key!r}]")
 
 
 def size_of(expression: Any, names: Mapping[str, str]) -> sizes.Size:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -82,6 +83,22 @@ def signature_of_capture(captured: Capture, program: Program, name: str) -> Sign
     )
 
 
+def with_constraints_of(
+    signature: Signature, exported: ExportedProgram, oblivious: bool
+) -> Signature:
+    """Return a signature with what decomposing its program required of its sizes besides.
+
+    Args:
+        signature: The signature, as it was when the program was traced.
+        exported: The program, after `prepare`.
+        oblivious: Whether it was traced without regard to sizes of 0 and 1.
+    """
+    names = {dim.symbol: dim.name for dim in signature.dims}
+    found = constraints_of(exported, names, oblivious=oblivious)
+    new = tuple(item for item in found if item not in signature.constraints)
+    return dataclasses.replace(signature, constraints=(*signature.constraints, *new))
+
+
 def signature_of_program(exported: ExportedProgram, program: Program, name: str) -> Signature:
     """Return the signature of an `ExportedProgram` that torch.export made elsewhere.
 
@@ -104,9 +121,9 @@ def signature_of_program(exported: ExportedProgram, program: Program, name: str)
     for parameter in parameters:
         paths.update(trees.leaf_paths(parameter.tree, parameter.name))
     dims = _Dims(program.range_constraints)
-    nodes = {node.name: node for node in program.inputs}
+    nodes = iter(program.inputs)  # in order: decomposing may rename them
     values: list[Any] = [
-        spec.arg.value if isinstance(spec.arg, ConstantArgument) else nodes[spec.arg.name]
+        spec.arg.value if isinstance(spec.arg, ConstantArgument) else next(nodes)
         for spec in exported.graph_signature.input_specs
         if spec.kind is torch.export.graph_signature.InputKind.USER_INPUT
     ]

@@ -29,6 +29,7 @@ from pelton.runtime.signature import (
 
 from .builder import DTYPE_ATTRIBUTE, ModuleBuilder
 from .importer import set_reflection
+from .zeros import copy_initializer
 
 
 def state_name(symbol: str) -> str:
@@ -44,13 +45,30 @@ def state_name(symbol: str) -> str:
 
 
 def add_state_accessors(builder: ModuleBuilder) -> None:
-    """Add a getter and a setter for each mutable global of the module."""
+    """Add a getter and a setter for each mutable global of the module.
+
+    One whose values come from an archive also gets memory of its own.
+    """
     for op in list(builder.body.operations):
         operation = op.operation
         if operation.name == "util.global" and "is_mutable" in operation.attributes:
             type_ = TypeAttr(operation.attributes["type"]).value
+            if is_external(operation) and isinstance(type_, RankedTensorType):
+                symbol = StringAttr(operation.attributes["sym_name"]).value
+                copy_initializer(symbol, type_, InsertionPoint.after(operation))
             if "?" not in str(type_):
                 _add_pair(builder, operation, type_)
+
+
+def is_external(operation: Operation) -> bool:
+    """Tell whether the initial value of a global comes from an archive."""
+    attributes = operation.attributes
+    if "initial_value" not in attributes:
+        return False
+    try:
+        return str(attributes["initial_value"])[:32].startswith("#flow.parameter")
+    except TypeError:  # the bindings refuse elements of complex type
+        return False
 
 
 def _add_pair(builder: ModuleBuilder, operation: Operation, type_: Type) -> None:

@@ -1,4 +1,4 @@
-"""The value zero of every type, and globals that start as zero."""
+"""The value zero of every type, and initializers that give mutable globals their own memory."""
 
 from __future__ import annotations
 
@@ -68,7 +68,40 @@ def zero_initializer(symbol: str, type_: RankedTensorType, ip: InsertionPoint) -
           util.global.store %3, @"{symbol}" : {type_}
           util.return
         }}"""
-    parsed = Module.parse(text, type_.context)
+    return _initializer(text, ip)
+
+
+def copy_initializer(symbol: str, type_: RankedTensorType, ip: InsertionPoint) -> Operation:
+    """Add an initializer that gives a mutable global of an archive's values a buffer of its own.
+
+    IREE (3.13) lets the global be the archive's memory, also when it is updated in place: a file
+    that is mapped for reading, or a tensor of the caller. Choosing by a bool that it cannot know
+    is a copy that it does not elide.
+
+    Args:
+        symbol: The global's name.
+        type_: The type of what it holds.
+        ip: Where it goes.
+    """
+    bools = f"tensor<{''.join(f'{size}x' for size in type_.shape)}i1>"
+    text = f"""
+        util.global private mutable @"{symbol}" : {type_}
+        util.initializer {{
+          %true = arith.constant true
+          %hidden = util.optimization_barrier %true : i1
+          %choice = flow.tensor.splat %hidden : {bools}
+          %given = util.global.load @"{symbol}" : {type_}
+          %other = flow.tensor.empty : {type_}
+          %own = arith.select %choice, %given, %other : {bools}, {type_}
+          util.global.store %own, @"{symbol}" : {type_}
+          util.return
+        }}"""
+    return _initializer(text, ip)
+
+
+def _initializer(text: str, ip: InsertionPoint) -> Operation:
+    """Add the initializer of a text with a global and an initializer of it."""
+    parsed = Module.parse(text, ip.block.owner.context)
     return parsed.body.operations[1].operation.clone(ip)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import sys
 from collections import OrderedDict, namedtuple
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,39 @@ def test_an_exported_program_brings_its_own_signature(tmp_path: Path) -> None:
     assert_same(exe(tall, {"p": [tall]}, k=tall), Program()(tall, {"p": [tall]}, k=tall))
     with pytest.raises(runtime.SignatureError, match=r"range 1\.\.9"):
         exe(torch.randn(10, 3), {"p": [torch.randn(10, 3)]}, k=torch.randn(10, 3))
+
+
+def test_a_strict_trace_keeps_the_structure_of_results(tmp_path: Path) -> None:
+    def program(x: torch.Tensor, *, scale: float = 2.0) -> dict[str, Any]:
+        return {"y": x * scale, "kind": "a", "none": None, "rest": (x, [x.shape[0]])}
+
+    shapes = {"x": {0: "rows"}}
+    exe = compiled(tmp_path, program, (X,), dynamic_shapes=shapes, strict_export=True)
+    assert_equals_eager(exe, program, (torch.randn(1, 3),), (torch.randn(5, 3),))
+
+
+@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace")
+def test_what_only_strict_mode_refuses_says_so() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x + sys._getframe(0).f_lineno
+
+    aot.export(program, args=(X,))
+    with pytest.raises(aot.ExportError, match=r"not strictly: .*; leave strict mode off"):
+        aot.export(program, args=(X,), strict_export=True)
+
+
+def test_sizes_of_named_tuples_and_dataclasses_are_given_by_name_or_in_order() -> None:
+    def program(pair: Pair, sample: Sample) -> torch.Tensor:
+        return pair.first + pair.second + sample.x
+
+    rows = {0: "rows"}
+    for pair in ((rows, rows), {"first": rows, "second": rows}, Pair(rows, rows)):
+        shapes = {"pair": pair, "sample": {"x": rows}}
+        out = aot.export(program, args=(Pair(X, Y), Sample(X)), dynamic_shapes=shapes)
+        assert str(out.signatures["main"]).count("float32[rows, 3]") == 4
+    for entry in ((rows,), rows, "rows", [rows, rows, rows]):
+        with pytest.raises(aot.DynamicShapeError, match="pair: dynamic_shapes"):
+            aot.export(program, args=(Pair(X, Y), Sample(X)), dynamic_shapes={"pair": entry})
 
 
 def test_a_change_of_an_argument_stays_inside_and_is_said(tmp_path: Path) -> None:

@@ -190,3 +190,36 @@ def test_two_buffers_that_take_one_value_stay_two(level: int, tmp_path: Path) ->
         args = (torch.tensor([step]), torch.randn(1, 3))
         assert_same(exe(*args), model(*args), atol=1e-4)
         assert_same(dict(exe.state), dict(model.named_buffers()))
+
+
+class Written(nn.Module):
+    """Writes to a part of its buffer, which compiled code does in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("cache", torch.zeros(6, 4))
+        self.register_buffer("small", torch.ones(3, dtype=torch.bfloat16))
+        self.register_buffer("flags", torch.tensor([True, False]))
+
+    def forward(self, places: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        self.cache.index_copy_(0, places, rows)
+        self.small.mul_(2)
+        self.flags.logical_not_()
+        return self.cache.sum(0) + self.small.sum() + self.flags[0]
+
+
+@pytest.mark.parametrize("source", ["file", "tensors"])
+def test_external_state_is_a_copy_of_what_the_archive_has(source: str, tmp_path: Path) -> None:
+    model = Written()
+    places, rows = torch.tensor([1, 4]), torch.ones(2, 4)
+    out = aot.export(model, args=(places, rows), external_parameters=True)
+    out.save_parameters(tmp_path / "m.irpa")
+    given = {name: tensor.clone() for name, tensor in model.named_buffers()}
+    before = copy.deepcopy(given)
+    parameters = tmp_path / "m.irpa" if source == "file" else given
+    executable = through_files(out, tmp_path, parameters=parameters)
+    for _ in range(2):
+        assert_same(executable(places, rows), model(places, rows))
+    assert_same(given, before)
+    executable.reset_state()
+    assert_same(dict(executable.state.items()), before)

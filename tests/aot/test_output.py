@@ -189,6 +189,38 @@ def test_phases_are_read_in_any_spelling_and_lower_the_module() -> None:
         out.import_to("later")
 
 
+def test_a_lowered_module_is_saved_loaded_and_compiled_as_any(tmp_path: Path) -> None:
+    model = nn.Linear(3, 2)
+    out = aot.export(model, X, dynamic_shapes=({0: "batch"},))
+    out.import_to("full")
+    assert str(out.signatures["main"]).endswith("where batch=0..")
+    out.save_mlir(tmp_path / "m.mlirbc")
+    loaded = aot.export(tmp_path / "m.mlirbc")
+    before = str(loaded.mlir_module)
+    for phase in ("full", "import", "torch_ir", None):  # it is there already, or further
+        loaded.import_to(phase)
+    assert str(loaded.mlir_module) == before
+    loaded.compile(tmp_path / "m.vmfb")
+    x = torch.randn(5, 3)
+    torch.testing.assert_close(runtime.load(tmp_path / "m.vmfb")(x), model(x).detach())
+
+
+def test_passes_run_on_the_module(capfd: pytest.CaptureFixture[str]) -> None:
+    out = aot.export(lambda x: (x + 1, x + 1), X)
+    assert str(out.mlir_module).count("torch.constant.int 1") > 1
+    out.run_pass_pipeline("builtin.module(func.func(cse))", enable_ir_printing=True)
+    assert str(out.mlir_module).count("torch.constant.int 1") == 1
+    assert "IR Dump After CSE" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("printing", [False, True])
+def test_passes_that_fail_are_errors_with_the_reason(printing: bool) -> None:
+    out = aot.export(nn.Linear(3, 2), X)
+    with pytest.raises(aot.ExportError, match=r"'builtin.module\(nothing\)' failed: .*nothing"):
+        out.run_pass_pipeline("builtin.module(nothing)", enable_ir_printing=printing)
+    assert out.compile() is not None  # nothing is left switched
+
+
 def test_printing_leaves_large_values_out(capfd: pytest.CaptureFixture[str]) -> None:
     aot.export(nn.Linear(60, 60), torch.zeros(1, 60)).print_readable()
     printed = capfd.readouterr().out

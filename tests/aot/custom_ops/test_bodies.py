@@ -110,7 +110,11 @@ def test_wrong_dtypes_are_refused() -> None:
         custom_op("testing::wrong(Tensor x) -> Tensor", shapes="n -> n", body="", dtypes=["x", "x"])
 
 
-@pytest.mark.parametrize("op", [torch.ops.aten.relu.default, "testing::gated", torch.relu], ids=str)
+@pytest.mark.parametrize(
+    "op",
+    [torch.ops.aten.relu.default, "testing::gated", torch.relu],
+    ids=["overload", "name", "function"],
+)
 def test_what_is_no_custom_operator_gets_no_body(op: Any) -> None:
     with pytest.raises(aot.ExportError, match="is no custom operator"):
         register_body(op, "return %x : $x")
