@@ -12,21 +12,13 @@ from typing import Any
 
 from . import trees
 from .binding import Binder
-from .devices import open_device
-from .errors import ArtifactError, DeviceError, PeltonError, SignatureError
+from .engine import LOADERS, LoadedModule, Run
+from .errors import ArtifactError, PeltonError, SignatureError
 from .files import FileKind, StrPath, atomic_write, sniff
 from .input_infos import Info, input_infos
-from .iree import IreeFunction, IreeModule
+from .manifest import Manifest
 from .signature import STATE_GET, STATE_SET, Signature
-from .vmfb import VmfbInfo, read_info
-
-_DRIVER_OF_BACKEND = {
-    "llvm-cpu": "local-task",
-    "vmvx": "local-task",
-    "cuda": "cuda",
-    "rocm": "hip",
-    "vulkan-spirv": "vulkan",
-}
+from .vmfb import VmfbInfo
 
 
 def load(
@@ -39,9 +31,10 @@ def load(
     """Load a compiled artifact.
 
     Args:
-        path_or_bytes: A `.vmfb` file, or its bytes.
+        path_or_bytes: A `.vmfb` or `.trtm` file, or its bytes.
         device: What to run on, such as `cpu`, `local-sync`, `cuda:0`; by default the first device
-            of the kind that the artifact was compiled for.
+            of the kind that the artifact was compiled for. `reference` runs the ONNX graphs of a
+            `.trtm` on the processor.
         parameters: Where external parameters come from: the path of an archive, a list of paths, a
             mapping of names to arrays (such as a `state_dict`), or `{scope: any of these}`.
         allow_unused_parameters: Accept parameters that the artifact does not use, for artifacts
@@ -64,7 +57,7 @@ def load(
     if not isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
         path = Path(path_or_bytes)
         return Executable(_load_file(path, device, parameters, allow_unused_parameters))
-    handle, name = tempfile.mkstemp(suffix=".vmfb")
+    handle, name = tempfile.mkstemp(suffix=".pelton")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(path_or_bytes)
@@ -79,18 +72,13 @@ def load(
 
 def _load_file(
     path: Path, device: str | None, parameters: Any, allow_unused_parameters: bool
-) -> IreeModule:
+) -> LoadedModule:
     kind = sniff(path)
     if kind in (FileKind.MLIR_TEXT, FileKind.MLIR_BYTECODE):
         raise ArtifactError(f"{path} is {kind.value}, which must be compiled first: pelton compile")
-    if kind is not FileKind.VMFB:
+    if kind not in LOADERS:
         raise ArtifactError(f"{path} is no compiled module: its content is {kind.value}")
-    info = read_info(path)
-    backend = str(info.target.get("backend", "llvm-cpu"))
-    driver = device or _DRIVER_OF_BACKEND.get(backend)
-    if driver is None:
-        raise DeviceError(f"{path} was compiled for {backend!r}; name the device to run it on")
-    return IreeModule(path, info, open_device(driver), parameters, allow_unused_parameters)
+    return LOADERS[kind](path, device, parameters, allow_unused_parameters)
 
 
 class Executable:
@@ -106,7 +94,7 @@ class Executable:
         array([2., 2.], dtype=float32)
     """
 
-    def __init__(self, module: IreeModule) -> None:
+    def __init__(self, module: LoadedModule) -> None:
         self._module = module
         signatures = module.signatures()
         state_names = [n.removeprefix(STATE_GET) for n in signatures if n.startswith(STATE_GET)]
@@ -133,13 +121,13 @@ class Executable:
         return self._functions
 
     @property
-    def info(self) -> VmfbInfo:
+    def info(self) -> VmfbInfo | Manifest:
         """What the artifact says of itself: target, versions, parameters."""
         return self._module.info
 
     @property
     def device(self) -> str:
-        """The device that it runs on, such as `local-task`."""
+        """The device that it runs on, such as `local-task`, `cuda:0` or `reference`."""
         return str(self._module.device)
 
     @property
@@ -237,7 +225,7 @@ class Function:
         run: Takes the checked input leaves and gives the result's leaves.
     """
 
-    def __init__(self, signature: Signature, run: IreeFunction) -> None:
+    def __init__(self, signature: Signature, run: Run) -> None:
         self.signature = signature
         self._run = run
         self._binder = Binder(signature)

@@ -15,9 +15,29 @@ import iree.runtime as iree
 
 from . import archive, arrays, vmfb
 from .binding import Binder
-from .devices import Device, reason_of
+from .devices import Device, open_device, reason_of
 from .errors import ArtifactError, DeviceError, ParameterError, PeltonError, SignatureError
 from .signature import SIGNATURE_KEY, ScalarSpec, Signature, TensorSpec
+
+_DRIVER_OF_BACKEND = {
+    "llvm-cpu": "local-task",
+    "vmvx": "local-task",
+    "cuda": "cuda",
+    "rocm": "hip",
+    "vulkan-spirv": "vulkan",
+}
+
+
+def load_vmfb(
+    path: Path, device: str | None, parameters: Any, allow_unused_parameters: bool
+) -> IreeModule:
+    """Load a `.vmfb`; arguments and errors are those of `runtime.load`."""
+    info = vmfb.read_info(path)
+    backend = str(info.target.get("backend", "llvm-cpu"))
+    driver = device or _DRIVER_OF_BACKEND.get(backend)
+    if driver is None:
+        raise DeviceError(f"{path} was compiled for {backend!r}; name the device to run it on")
+    return IreeModule(path, info, open_device(driver), parameters, allow_unused_parameters)
 
 
 @functools.lru_cache(maxsize=1)
