@@ -58,7 +58,7 @@ class FallbackFunction:
             function.signature.results,
         ):
             raise ArtifactError(f"{where} is {found}, expected {function.signature}")
-        self._run = module.function(found, stateful=True)
+        self._run = module.function(found, stateful=bool(self._state))
         read = [port for port in function.inputs if port.kind == "state"]
         written = [port for port in function.outputs if port.kind == "state"]
         self._loads = _accessors(module, signatures, STATE_SET, read, where)
@@ -66,6 +66,8 @@ class FallbackFunction:
 
     def __call__(self, leaves: Sequence[Any]) -> list[Any]:
         """Call with checked input leaves; return one value for each leaf of the result."""
+        if not self._state:
+            return self._run(leaves)
         with self._package.lock:
             for name, write in self._loads.items():
                 write([as_number(self._state[name], self._package.read_state(name))])

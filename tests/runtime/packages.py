@@ -106,3 +106,16 @@ def write_package(out: aot.ExportOutput, folder: Path, *names: str, **changes: A
     path = folder / "m.trtm"
     write_trtm(path, *package(out, folder, *names, **changes))
     return path
+
+
+def with_graphs_as_engines(
+    out: aot.ExportOutput, folder: Path, *names: str, **changes: Any
+) -> Path:
+    """Write a package whose engines are its ONNX graphs, as the fake GPU runs them."""
+    manifest, members = package(out, folder, *names, **changes)
+    for function in manifest.functions:
+        engine = member_name("engine", function.name)
+        members[engine] = members[member_name("reference", function.name)]
+    path = folder / "m.trtm"
+    write_trtm(path, manifest, members)
+    return path

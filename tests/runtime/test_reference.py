@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -257,7 +258,7 @@ def test_graph_that_is_no_graph_is_refused(tmp_path: Path) -> None:
 def test_missing_onnxruntime_is_told_with_the_command(
     counter_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(MissingDependencyError, match="pip install onnxruntime"):
         runtime.load(counter_path, device="reference")
 
