@@ -29,6 +29,28 @@ Kind = Literal["user", "state", "parameter"]
 Flavor = Literal["rtx", "tensorrt"]
 """The library that the engines are for: TensorRT-RTX or TensorRT."""
 
+
+@dataclass(frozen=True)
+class EngineLibrary:
+    """The library that builds and runs engines.
+
+    Attributes:
+        module: The Python module.
+        package: What pip installs.
+        title: What users call it.
+    """
+
+    module: str
+    package: str
+    title: str
+
+
+LIBRARIES: dict[Flavor, EngineLibrary] = {
+    "rtx": EngineLibrary("tensorrt_rtx", "tensorrt-rtx", "TensorRT-RTX"),
+    "tensorrt": EngineLibrary("tensorrt", "tensorrt", "TensorRT"),
+}
+"""The library of each flavour; none reads the engines of another."""
+
 Role = Literal["engine", "reference", "reference_data", "fallback", "fallback_reference", "layers"]
 """What a member of a package is for a function."""
 

@@ -7,7 +7,6 @@ import importlib
 import importlib.util
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from .cuda import Block, Gpu, open_gpu
@@ -15,26 +14,11 @@ from .engine import Run
 from .errors import ArtifactError, DeviceError, MissingDependencyError
 from .fallback import FallbackFunction
 from .gpu_arrays import Workspace, default_gpu_arrays, gpu_arrays_for
-from .manifest import EntryPoint, Flavor, Manifest, Port
+from .manifest import LIBRARIES, EntryPoint, Manifest, Port
 from .package import REFERENCE, PackageModule, port_array
 from .parameter import Parameter
 from .tensorrt_function import EngineFunction
 from .trtm import Package
-
-
-@dataclass(frozen=True)
-class _Library:
-    """An engine library: its Python module, its package, and what users call it."""
-
-    module: str
-    package: str
-    title: str
-
-
-_LIBRARIES: dict[Flavor, _Library] = {
-    "rtx": _Library("tensorrt_rtx", "tensorrt-rtx", "TensorRT-RTX"),
-    "tensorrt": _Library("tensorrt", "tensorrt", "TensorRT"),
-}
 
 
 class TensorRTModule(PackageModule):
@@ -211,7 +195,7 @@ def _open(package: Package, device: str) -> Gpu:
 def _import_library(package: Package) -> Any:
     """Import the library of the engines, and check that it can read them."""
     manifest = package.manifest
-    needed = _LIBRARIES[manifest.flavor]
+    needed = LIBRARIES[manifest.flavor]
     version = _release(manifest.engine_version)
     try:
         library = importlib.import_module(needed.module)
@@ -233,7 +217,7 @@ def _other_installed(manifest: Manifest) -> str:
     """Say that the other flavour's library is there, and does not help."""
     others = [
         library.title
-        for flavor, library in _LIBRARIES.items()
+        for flavor, library in LIBRARIES.items()
         if flavor != manifest.flavor and importlib.util.find_spec(library.module)
     ]
     return f" ({others[0]}, which is, cannot read them)" if others else ""

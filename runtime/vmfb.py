@@ -183,6 +183,6 @@ def describe_target(target: Mapping[str, Any]) -> str:
         >>> describe_target({"backend": "llvm-cpu", "arch": "x86_64", "cpu": "znver4"})
         'llvm-cpu (x86_64, znver4)'
     """
-    details = [str(target[key]) for key in ("arch", "cpu", "gpu") if target.get(key)]
+    details = [str(target[key]) for key in ("version", "arch", "cpu", "gpu") if target.get(key)]
     backend = str(target.get("backend", "unknown"))
     return f"{backend} ({', '.join(details)})" if details else backend

@@ -21,8 +21,8 @@ from pelton.runtime.errors import (
 from pelton.runtime.manifest import STATE, EntryPoint, Role, member_name
 from pelton.runtime.trtm import write_trtm
 
+from ..packages import package, write_package
 from ..programs import assert_same
-from .packages import package, write_package
 from .programs import (
     Counter,
     Pair,

@@ -28,9 +28,9 @@ from pelton.runtime.tensorrt import EngineLog, _logger
 from pelton.runtime.tensorrt_function import _allocator_class
 from pelton.runtime.trtm import write_trtm
 
+from ..packages import package, with_graphs_as_engines, write_package
 from ..programs import assert_same
 from .fake_gpu import FakeContext, FakeDriver, FakeEngine, FakeGpu
-from .packages import package, with_graphs_as_engines, write_package
 from .programs import Counter, Pair, add_one, export_structured, plus_number, rows, structured
 from .test_reference import Decoder, with_fallback
 

@@ -23,7 +23,7 @@ from pelton.runtime.errors import ArtifactError
 from pelton.runtime.manifest import Bounds, Manifest, Port, member_name
 from pelton.runtime.trtm import Contents, open_trtm, write_trtm
 
-from .packages import package
+from ..packages import package
 from .programs import Counter, rows
 
 pytest.importorskip("onnxscript")
