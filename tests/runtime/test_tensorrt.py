@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from pelton import aot, runtime
-from pelton.runtime import cuda, gpu_arrays
+from pelton.runtime import cuda, gpu_arrays, tensorrt
 from pelton.runtime.dtypes import DTYPES
 from pelton.runtime.errors import (
     ArtifactError,
@@ -26,7 +26,7 @@ from pelton.runtime.errors import (
 from pelton.runtime.manifest import Bounds, EngineProfile, member_name
 from pelton.runtime.tensorrt import EngineLog, _logger
 from pelton.runtime.tensorrt_function import _allocator_class
-from pelton.runtime.trtm import write_trtm
+from pelton.runtime.trtm import open_trtm, write_trtm
 
 from ..packages import package, with_graphs_as_engines, write_package
 from ..programs import assert_same
@@ -512,3 +512,27 @@ def test_real_library_takes_our_logger_and_allocator() -> None:
     assert allocator.reallocate_output_async("y", 0, 512, 256, 0) == 512
     allocator.notify_shape("y", real.Dims((2, 3)))
     assert allocator.outcome(None)[1] == (2, 3)
+
+
+def test_real_engine_reaches_the_real_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trt = pytest.importorskip("tensorrt_rtx")
+    out = aot.export(lambda x: x * 2, args=[rows(1, 8)])
+    manifest, members = package(out, tmp_path, engine_version=trt.__version__)
+    logger = trt.Logger(trt.Logger.ERROR)
+    builder = trt.Builder(logger)
+    network, config = builder.create_network(0), builder.create_builder_config()
+    parser = trt.OnnxParser(network, logger)
+    assert parser.parse(bytes(members[member_name("reference", "main")]))
+    profile = builder.create_optimization_profile()
+    profile.set_shape("x", (1, 4), (2, 4), (8, 4))
+    config.add_optimization_profile(profile)
+    plan = memoryview(builder.build_serialized_network(network, config))
+    members[member_name("engine", "main")] = plan
+    write_trtm(tmp_path / "m.trtm", manifest, members)
+    assert bytes(open_trtm(tmp_path / "m.trtm").read(member_name("engine", "main"))) == bytes(plan)
+    opened = cuda.Gpu(FakeDriver(), 0)
+    monkeypatch.setattr(tensorrt, "open_gpu", lambda index: opened)
+    with pytest.raises(ArtifactError, match=r"cannot read engines/main.engine: .*CUDA"):
+        runtime.load(tmp_path / "m.trtm")
