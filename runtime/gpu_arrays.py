@@ -23,10 +23,17 @@ from .package import host_array
 
 @dataclass(frozen=True)
 class Lent:
-    """Memory on the device, and the object that keeps it."""
+    """Memory on the device, and the object that keeps it.
+
+    Attributes:
+        address: Where it is.
+        owner: What must live until the work that uses the memory has been given to a stream.
+        until_done: Whether it must even live until that work is done.
+    """
 
     address: int
     owner: Any
+    until_done: bool = True
 
 
 class Workspace:
@@ -160,7 +167,7 @@ class TorchArrays:
             tensor = tensor.clone()
         if not tensor.numel():
             return self.allocate(what, 0, work)
-        return Lent(tensor.data_ptr(), tensor)
+        return Lent(tensor.data_ptr(), tensor, until_done=False)  # torch frees in a stream's order
 
     def allocate(self, name: str, nbytes: int, work: Workspace) -> Lent:
         """Return a new tensor of bytes; at least one, so that it has an address."""

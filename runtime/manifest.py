@@ -52,7 +52,11 @@ LIBRARIES: dict[Flavor, EngineLibrary] = {
 """The library of each flavour; none reads the engines of another."""
 
 Role = Literal["engine", "reference", "reference_data", "fallback", "fallback_reference", "layers"]
-"""What a member of a package is for a function."""
+"""What a member of a package is for a function.
+
+`reference_data` are the weights beside a large ONNX model, which must refer to them by the last
+part of the member's name, `<function>.onnx.data`.
+"""
 
 STATE = "state.safetensors"
 """The member with the first value of each piece of state, by its name."""

@@ -50,6 +50,8 @@ class EngineFunction:
         on_host = library.TensorLocation.HOST
         ports = (*function.inputs, *function.outputs)
         self.host = {p.name for p in ports if engine.get_tensor_location(p.name) == on_host}
+        self.in_place = _written_in_place(self)
+        """State outputs that share the memory of their input, as updates of caches may."""
         self._threads = threading.local()
 
     def __call__(self, leaves: Sequence[Any]) -> list[Any]:
@@ -112,8 +114,8 @@ class Caller:
         self._allocators: dict[str, Any] = {}
         self._workspace = Workspace(self._gpu)
         self._done = self._gpu.new_event()
-        self._in_use: list[Any] = []
-        """What the last call's inputs lie in; kept until the next call."""
+        self._in_use: list[Lent] = []
+        """What the inputs lie in: of the call under way, and as far as needed of the last one."""
 
     def call(self, leaves: Sequence[Any]) -> list[Any]:
         """Call with checked input leaves; return a value for each of the caller's outputs."""
@@ -134,8 +136,9 @@ class Caller:
                     allocator.check()
                 raise function.failure("the engine failed")
             self._gpu.record(self._done, stream)
+            self._in_use = [lent for lent in self._in_use if lent.until_done]
             for port in function.function.outputs:
-                if port.kind == "state":
+                if port.kind == "state" and port.name not in function.in_place:
                     module.state[port.origin].swap()
             return [
                 output.value(stream)
@@ -144,7 +147,8 @@ class Caller:
             ]
 
     def _bind_inputs(self, leaves: Sequence[Any], stream: int) -> None:
-        function, given, in_use = self._function, {}, []
+        function, given = self._function, {}
+        in_use: list[Lent] = []
         for port, leaf in zip(function.user_inputs, leaves, strict=True):
             what = argument_name(function.function, port)
             if port.number or port.name in function.host:
@@ -166,7 +170,7 @@ class Caller:
             else:
                 library = gpu_arrays_for(self._gpu, value)
                 lent = library.lend(value, what, self._workspace, stream)
-            in_use.append(lent.owner)
+            in_use.append(lent)
             self._bind(port, shape, lent.address)
         for port in function.other_inputs:
             fixed = port.spec.static_shape
@@ -193,7 +197,8 @@ class Caller:
             return self._bind_unsized(port, library)
         nbytes = port.dtype.itemsize * math.prod(shape)
         if port.kind == "state":
-            spare = self._module.state[port.origin].spare
+            state = self._module.state[port.origin]
+            spare = state.current if name in self._function.in_place else state.spare
             if nbytes != spare.nbytes:
                 raise self._function.failure(f"state {port.origin} would get the shape {shape}")
             lent = Lent(spare.address, spare)
@@ -333,6 +338,29 @@ def _check_engine(function: EngineFunction) -> None:
         raise ArtifactError(
             f"{where} has {count} profiles, the manifest says {len(manifest.profiles)}"
         )
+
+
+def _written_in_place(function: EngineFunction) -> set[str]:
+    """Return the outputs that the engine writes into the memory of an input.
+
+    Raises:
+        ArtifactError: That input is not the same piece of state, and must not be written to.
+    """
+    aliased = getattr(function.engine, "get_aliased_input_tensor", None)  # not in all versions
+    inputs = {port.name: port for port in function.function.inputs}
+    found = set()
+    for port in function.function.outputs:
+        name = aliased(port.name) if aliased else None
+        if not name:
+            continue
+        given = inputs[name]
+        if (port.kind, given.kind) != ("state", "state") or port.origin != given.origin:
+            raise ArtifactError(
+                f"{function.module.path}: the engine of {function.name}() writes {port.name!r} "
+                f"into the memory of {name!r}"
+            )
+        found.add(port.name)
+    return found
 
 
 def _aligned(array: NDArray[Any]) -> NDArray[Any]:

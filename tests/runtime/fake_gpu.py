@@ -135,7 +135,13 @@ class FakeEngine:
         on_host = name in self.library.host
         return self.library.TensorLocation.HOST if on_host else self.library.TensorLocation.DEVICE
 
+    def get_aliased_input_tensor(self, name: str) -> str | None:
+        return self.library.aliases.get(name)
+
     def create_execution_context(self) -> Any:
+        if self.library.refuses == "context":
+            self.library.logger.log(self.library.ILogger.ERROR, "out of memory")
+            return None
         self.library.contexts.append(FakeContext(self))
         return self.library.contexts[-1]
 
@@ -215,6 +221,7 @@ class FakeLibrary(types.ModuleType):
 
     Attributes:
         host: Names of inputs and outputs that are in the host's memory.
+        aliases: Inputs whose memory outputs share.
         profiles: How many profiles engines have.
         refuses: What fails: `plan`, `context`, `shape`, `execution`.
     """
@@ -234,6 +241,7 @@ class FakeLibrary(types.ModuleType):
         self.__spec__ = importlib.machinery.ModuleSpec("tensorrt_rtx", None)
         self.__version__ = version
         self.host: set[str] = set()
+        self.aliases: dict[str, str] = {}
         self.profiles = 1
         self.refuses = ""
         self.contexts: list[FakeContext] = []

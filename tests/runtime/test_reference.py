@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import random
 import sys
+import zipfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +21,7 @@ from pelton.runtime.errors import (
     DeviceError,
     MissingDependencyError,
     ParameterError,
+    PeltonError,
     SignatureError,
 )
 from pelton.runtime.manifest import STATE, EntryPoint, Role, member_name
@@ -311,3 +317,41 @@ def test_each_of_two_entry_points_is_called_by_its_name(tmp_path: Path) -> None:
     assert_same(exe.square(torch.full((3,), 3.0)), torch.full((3,), 9.0))
     with pytest.raises(SignatureError, match="2 entry points"):
         exe(torch.ones(3))
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the way to each value within JSON."""
+    yield path
+    if isinstance(value, list):
+        value = dict(enumerate(value))
+    if isinstance(value, dict):
+        for key, child in value.items():
+            yield from places(child, (*path, key))
+
+
+def test_any_change_of_the_manifest_is_refused_or_harmless(
+    counter_path: Path, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(counter_path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    chance, values = random.Random(0), [None, True, -1, 10**30, 0.5, "", "x", [], {}, [[]], {"": 1}]
+    every = list(places(json.loads(members["manifest.json"])))[1:]
+    refused = 0
+    for _ in range(200):
+        manifest = json.loads(members["manifest.json"])
+        *way, last = chance.choice(every)
+        inner = manifest
+        for key in way:
+            inner = inner[key]
+        inner[last] = chance.choice(values)
+        path = tmp_path / "m.trtm"
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, data in members.items():
+                text = json.dumps(manifest).encode()
+                archive.writestr(name, text if name == "manifest.json" else data)
+        try:
+            result = runtime.load(path, device="reference")(torch.ones(4))
+            assert_same(result, torch.ones(4))
+        except PeltonError:
+            refused += 1
+    assert refused > 80

@@ -160,6 +160,22 @@ def test_state_is_double_buffered(gpu: FakeGpu, counter: Path) -> None:
     assert len(places) == 2
 
 
+def test_state_that_the_engine_updates_in_place(gpu: FakeGpu, counter: Path) -> None:
+    gpu.library.aliases = {"new_state.total": "state.total"}
+    exe, eager, x = runtime.load(counter), Counter(), torch.arange(4.0)
+    for _ in range(3):
+        assert_same(exe(x), eager(x))
+        (context,) = gpu.library.contexts
+        assert context.addresses["state.total"] == context.addresses["new_state.total"]
+    assert_same(dict(exe.state), dict(eager.named_buffers()))
+
+
+def test_engine_that_writes_to_an_argument_is_refused(gpu: FakeGpu, sized: Path) -> None:
+    gpu.library.aliases = {"result": "x"}
+    with pytest.raises(ArtifactError, match=r"main\(\) writes 'result' into the memory of 'x'"):
+        runtime.load(sized)
+
+
 def test_call_that_fails_leaves_the_state(gpu: FakeGpu, counter: Path) -> None:
     exe = runtime.load(counter)
     exe(np.ones(4, np.float32))
@@ -456,6 +472,7 @@ def test_other_flavour_is_refused(gpu: FakeGpu, tmp_path: Path) -> None:
     ("refused", "message"),
     [
         ("plan", "cannot read engines/main.engine: Assertion failed: magic tag"),
+        ("context", r"no execution context to be had on cuda:0: out of memory"),
         ("shape", r"main\(\): the engine refused x of shape \[4\]"),
     ],
 )
