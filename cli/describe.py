@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ import iree.runtime
 from pelton.runtime.archive import open_archive
 from pelton.runtime.errors import ArtifactError
 from pelton.runtime.files import FileKind, StrPath, sniff
+from pelton.runtime.manifest import LIBRARIES, EntryPoint, Manifest
+from pelton.runtime.package import number_kind
 from pelton.runtime.signature import (
     SIGNATURE_KEY,
     STATE_GET,
@@ -25,6 +28,7 @@ from pelton.runtime.signature import (
     TensorSpec,
 )
 from pelton.runtime.sizes import render
+from pelton.runtime.trtm import open_trtm
 from pelton.runtime.vmfb import ParameterTable, describe_target, read_info
 
 
@@ -53,6 +57,8 @@ class Description:
         target: What it was compiled for: `backend`, and what the target adds.
         options: How it was compiled.
         versions: Of the packages that made it.
+        engines: What a TensorRT package says of each entry point: `profiles`, `members` with
+            their sizes, `report`, `notes`.
     """
 
     path: Path
@@ -65,6 +71,7 @@ class Description:
     target: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    engines: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the description in types that JSON has."""
@@ -82,6 +89,7 @@ class Description:
                 scope: [vars(line) | {"shape": list(line.shape)} for line in lines]
                 for scope, lines in self.parameters.items()
             },
+            "engines": self.engines,
         }
 
 
@@ -131,6 +139,46 @@ def _read_vmfb(description: Description) -> None:
     _add_parameters(description, info.parameters)
 
 
+def _read_trtm(description: Description) -> None:
+    manifest = open_trtm(description.path).manifest
+    library = LIBRARIES[manifest.flavor]
+    description.target = {
+        "backend": library.package,
+        "version": manifest.engine_version,
+        "gpu": " ".join(f"sm_{each.replace('.', '')}" for each in manifest.compute_capabilities),
+    }
+    description.options = dict(manifest.options)
+    description.versions = dict(manifest.versions) | {library.package: manifest.engine_version}
+    _add_signatures(description, {f.name: f.signature for f in manifest.functions})
+    for function in manifest.functions:
+        description.engines[function.name] = _engine_dict(function, manifest)
+    description.state = {
+        name: ScalarSpec(number_kind(port)) if port.number else port.spec
+        for name, port in manifest.state.items()
+    }
+    for origin, port in manifest.parameters.items():
+        scope, separator, name = origin.rpartition("::")
+        lines = description.parameters.setdefault(scope, [])
+        shape = port.spec.static_shape or ()
+        nbytes = math.prod(shape) * port.dtype.itemsize
+        lines.append(ParameterLine(name if separator else origin, port.dtype.name, shape, nbytes))
+
+
+def _engine_dict(function: EntryPoint, manifest: Manifest) -> dict[str, Any]:
+    return {
+        "profiles": [
+            {"name": profile.name, "inputs": {n: vars(b) for n, b in profile.inputs.items()}}
+            for profile in function.profiles
+        ],
+        "members": {
+            role: {"name": name, "nbytes": manifest.members[name].nbytes}
+            for role, name in function.members.items()
+        },
+        "report": dict(function.report),
+        "notes": [*function.notes, *manifest.notes],
+    }
+
+
 def _read_archive(description: Description) -> None:
     found = open_archive(description.path)
     lines = [
@@ -143,6 +191,7 @@ _READERS: dict[FileKind, Callable[[Description], None]] = {
     FileKind.MLIR_TEXT: _read_mlir,
     FileKind.MLIR_BYTECODE: _read_mlir,
     FileKind.VMFB: _read_vmfb,
+    FileKind.TRTM: _read_trtm,
     FileKind.IRPA: _read_archive,
     FileKind.SAFETENSORS: _read_archive,
     FileKind.GGUF: _read_archive,
@@ -162,10 +211,8 @@ def _add_parameters(description: Description, table: ParameterTable) -> None:
     for scope, parameters in table.items():
         lines = description.parameters.setdefault(scope, [])
         for name, (dtype, shape) in parameters.items():
-            count = 1
-            for size in shape:
-                count *= size
-            lines.append(ParameterLine(name, dtype.name, shape, count * dtype.itemsize))
+            nbytes = math.prod(shape) * dtype.itemsize
+            lines.append(ParameterLine(name, dtype.name, shape, nbytes))
 
 
 def _signature_dict(signature: Signature) -> dict[str, Any]:

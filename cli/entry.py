@@ -15,11 +15,25 @@ from collections.abc import Iterator, Sequence
 
 from pelton.runtime.progress import listening
 
-from . import build, cache, compile, devices, doctor, export, inspect, params, run
+from . import (
+    build,
+    cache,
+    compile,
+    devices,
+    doctor,
+    export,
+    inspect,
+    params,
+    run,
+    triton_repo,
+    unpack,
+)  # fmt: skip
 from .terminal import Stages, report, warnings_in_one_line
 
 _INTERRUPTED = 130
-_SUBCOMMANDS = (export, compile, build, run, inspect, params, cache, devices, doctor)
+_SUBCOMMANDS = (
+    export, compile, build, run, inspect, unpack, triton_repo, params, cache, devices, doctor,
+)  # fmt: skip
 
 
 def build_parser() -> argparse.ArgumentParser:

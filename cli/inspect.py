@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -22,7 +24,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "inspect",
         help="show what a file holds",
         description="Show entry points, signatures, parameters, target and versions of a file: "
-        ".mlir, .mlirbc, .vmfb, .irpa, .safetensors, .gguf.",
+        ".mlir, .mlirbc, .vmfb, .trtm, .irpa, .safetensors, .gguf.",
     )
     parser.add_argument("file", metavar="FILE")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -62,6 +64,8 @@ def _print(found: Description, console: Console) -> None:
             console.print(f"    from {escape(signature.location)}", style="dim")
         if signature.mutates:
             console.print(f"    changes {escape(', '.join(signature.mutates))}", style="dim")
+        for line in _engine_lines(found.engines.get(signature.name, {})):
+            console.print(f"    {escape(line)}", style="dim")
     for name in found.unsigned:
         console.print(f"  {escape(name)}, without a Pelton signature")
     if found.state:
@@ -70,6 +74,25 @@ def _print(found: Description, console: Console) -> None:
             console.print(f"  {escape(name)}: {escape(str(leaf))}")
     for scope, lines in found.parameters.items():
         _print_parameters(scope, lines, console)
+
+
+def _engine_lines(engine: dict[str, Any]) -> Iterator[str]:
+    """Say in lines what a TensorRT package holds for an entry point."""
+    for role, member in engine.get("members", {}).items():
+        yield f"{role.replace('_', ' ')}: {member['name']}, {decimal(member['nbytes'])}"
+    if engine.get("report"):
+        yield ", ".join(f"{name}: {_text(value)}" for name, value in engine["report"].items())
+    for profile in engine.get("profiles", ()):
+        bounds = (
+            f"{name} {_shape(b['min'])}..{_shape(b['opt'])}..{_shape(b['max'])}"
+            for name, b in profile["inputs"].items()
+        )
+        yield f"profile {profile['name']}: {', '.join(bounds) or 'fixed sizes'}"
+    yield from engine.get("notes", ())
+
+
+def _shape(sizes: Sequence[int]) -> str:
+    return "x".join(map(str, sizes)) or "scalar"
 
 
 def _text(value: object) -> str:
@@ -86,6 +109,5 @@ def _print_parameters(scope: str, lines: list[ParameterLine], console: Console) 
     table.add_column("shape")
     table.add_column("size", justify="right")
     for line in lines:
-        shape = "x".join(map(str, line.shape)) or "scalar"
-        table.add_row(escape(line.name), line.dtype, shape, decimal(line.nbytes))
+        table.add_row(escape(line.name), line.dtype, _shape(line.shape), decimal(line.nbytes))
     console.print(table)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import iree.runtime as iree
 import numpy as np
+from numpy.typing import NDArray
 
 from .dtypes import DType, dtype_of
 from .errors import DeviceError, SignatureError
@@ -52,6 +53,9 @@ class Arrays(Protocol):
 
     def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:
         """Return an array of the memory of a HAL buffer view."""
+
+    def from_host(self, array: NDArray[Any], dtype: DType) -> Any:
+        """Return an array of the library that has the memory of a numpy array."""
 
     def address(self, array: Any) -> int:
         """Return the address of a result's memory."""
@@ -111,6 +115,10 @@ class NumpyArrays:
         mapped = view.map()
         flat = mapped.asarray((view.byte_length,), np.dtype(np.uint8))
         return flat.view(dtype.numpy).reshape(shape)
+
+    def from_host(self, array: NDArray[Any], dtype: DType) -> Any:
+        """Return the array as it is."""
+        return array
 
     def address(self, array: Any) -> int:
         """Return the address of a result's memory."""
@@ -195,9 +203,7 @@ class TorchArrays:
 
     def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:
         """Return a tensor over the buffer's memory, of the element type of the signature."""
-        wanted = self._dtypes.get(dtype.name) or self._dtypes.setdefault(
-            dtype.name, getattr(self.torch, dtype.name)
-        )
+        wanted = self.dtype(dtype)
         if not view.byte_length:
             return self.torch.empty(view.shape, dtype=wanted)
         if dtype.is_float8:
@@ -205,6 +211,17 @@ class TorchArrays:
         tensor = self._from_dlpack(device.hal.create_dlpack_capsule(view, *device.dlpack))
         # IREE's computed integers are signless: the signature knows the sign.
         return tensor if tensor.dtype is wanted else tensor.view(wanted)
+
+    def from_host(self, array: NDArray[Any], dtype: DType) -> Any:
+        """Return a tensor over the array's memory; torch knows only numpy's own types."""
+        own = dtype.numpy.isbuiltin == 1
+        tensor = self.torch.from_numpy(array if own else array.view(f"u{dtype.itemsize}"))
+        return tensor if own else tensor.view(self.dtype(dtype))
+
+    def dtype(self, dtype: DType) -> Any:
+        """Return torch's element type."""
+        known = self._dtypes.get(dtype.name)
+        return known or self._dtypes.setdefault(dtype.name, getattr(self.torch, dtype.name))
 
 
 class DLPackArrays:
@@ -235,7 +252,10 @@ class DLPackArrays:
 
     def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:
         """Return an array of the library of the first argument, or numpy's if it has no way in."""
-        array = NUMPY.from_view(device, view, dtype)
+        return self.from_host(NUMPY.from_view(device, view, dtype), dtype)
+
+    def from_host(self, array: NDArray[Any], dtype: DType) -> Any:
+        """Return an array of the library of the first argument, or numpy's if it has no way in."""
         return self._from_dlpack(array) if self._from_dlpack else array
 
     def address(self, array: Any) -> int:

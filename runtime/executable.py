@@ -12,21 +12,13 @@ from typing import Any
 
 from . import trees
 from .binding import Binder
-from .devices import Device, open_devices
-from .errors import ArtifactError, DeviceError, PeltonError, SignatureError
+from .engine import LOADERS, LoadedModule, Run
+from .errors import ArtifactError, PeltonError, SignatureError
 from .files import FileKind, StrPath, atomic_write, sniff
 from .input_infos import Info, input_infos
-from .iree import IreeFunction, IreeModule
+from .manifest import Manifest
 from .signature import STATE_GET, STATE_SET, Signature
-from .vmfb import VmfbInfo, read_info
-
-_DRIVER_OF_BACKEND = {
-    "llvm-cpu": "local-task",
-    "vmvx": "local-task",
-    "cuda": "cuda",
-    "rocm": "hip",
-    "vulkan-spirv": "vulkan",
-}
+from .vmfb import VmfbInfo
 
 
 def load(
@@ -39,11 +31,12 @@ def load(
     """Load a compiled artifact.
 
     Args:
-        path_or_bytes: A `.vmfb` file, or its bytes.
+        path_or_bytes: A `.vmfb` or `.trtm` file, or its bytes.
         device: What to run on, such as `cpu`, `local-sync`, `cuda:0`; by default the first device
             of the kind that the artifact was compiled for. For an artifact of several devices, a
             sequence in the order of their numbers, such as `["cpu", "cpu"]`, or one processor
-            that stands for all of them.
+            that stands for all of them. `reference` runs the ONNX graphs of a `.trtm` on the
+            processor.
         parameters: Where external parameters come from: the path of an archive, a list of paths, a
             mapping of names to arrays (such as a `state_dict`), or `{scope: any of these}`.
         allow_unused_parameters: Accept parameters that the artifact does not use, for artifacts
@@ -66,7 +59,7 @@ def load(
     if not isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
         path = Path(path_or_bytes)
         return Executable(_load_file(path, device, parameters, allow_unused_parameters))
-    handle, name = tempfile.mkstemp(suffix=".vmfb")
+    handle, name = tempfile.mkstemp(suffix=".pelton")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(path_or_bytes)
@@ -84,42 +77,13 @@ def _load_file(
     device: str | Sequence[str] | None,
     parameters: Any,
     allow_unused_parameters: bool,
-) -> IreeModule:
+) -> LoadedModule:
     kind = sniff(path)
     if kind in (FileKind.MLIR_TEXT, FileKind.MLIR_BYTECODE):
         raise ArtifactError(f"{path} is {kind.value}, which must be compiled first: pelton compile")
-    if kind is not FileKind.VMFB:
+    if kind not in LOADERS:
         raise ArtifactError(f"{path} is no compiled module: its content is {kind.value}")
-    info = read_info(path)
-    backend = str(info.target.get("backend", "llvm-cpu"))
-    named = device or _DRIVER_OF_BACKEND.get(backend)
-    if named is None:
-        raise DeviceError(f"{path} was compiled for {backend!r}; name the device to run it on")
-    devices = _open_devices(path, named, info.devices)
-    return IreeModule(path, info, devices, parameters, allow_unused_parameters)
-
-
-def _open_devices(path: Path, named: str | Sequence[str], count: int) -> tuple[Device, ...]:
-    """Open the devices that an artifact runs on.
-
-    Args:
-        path: The artifact, for messages.
-        named: What the user named.
-        count: How many devices the artifact is for.
-    """
-    names = [named] * count if isinstance(named, str) else list(named)
-    if len(names) != count:
-        raise DeviceError(
-            f"{path} is for {count} {'device' if count == 1 else 'devices'}, device= names "
-            f"{len(names)}: {', '.join(names) or 'none'}"
-        )
-    devices = open_devices(names)
-    if count > 1 and not all(device.is_processor for device in devices):
-        raise DeviceError(
-            f"{path} is for {count} devices; several devices of a program must be processors, as "
-            f"in device={['cpu'] * count}, got {', '.join(names)}"
-        )
-    return devices
+    return LOADERS[kind](path, device, parameters, allow_unused_parameters)
 
 
 class Executable:
@@ -135,7 +99,7 @@ class Executable:
         array([2., 2.], dtype=float32)
     """
 
-    def __init__(self, module: IreeModule) -> None:
+    def __init__(self, module: LoadedModule) -> None:
         self._module = module
         signatures = module.signatures()
         state_names = [n.removeprefix(STATE_GET) for n in signatures if n.startswith(STATE_GET)]
@@ -162,13 +126,16 @@ class Executable:
         return self._functions
 
     @property
-    def info(self) -> VmfbInfo:
+    def info(self) -> VmfbInfo | Manifest:
         """What the artifact says of itself: target, versions, parameters."""
         return self._module.info
 
     @property
     def device(self) -> str:
-        """The device that it runs on, such as `local-task`; several are separated by commas."""
+        """The device that it runs on, such as `local-task`, `cuda:0` or `reference`.
+
+        Several are separated by commas.
+        """
         return self._module.device_names
 
     @property
@@ -266,7 +233,7 @@ class Function:
         run: Takes the checked input leaves and gives the result's leaves.
     """
 
-    def __init__(self, signature: Signature, run: IreeFunction) -> None:
+    def __init__(self, signature: Signature, run: Run) -> None:
         self.signature = signature
         self._run = run
         self._binder = Binder(signature)

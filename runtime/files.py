@@ -6,6 +6,7 @@ import contextlib
 import enum
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -72,6 +73,41 @@ def atomic_write(path: StrPath) -> Iterator[BinaryIO]:
     """
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
         yield file
+
+
+@contextlib.contextmanager
+def atomic_folder(path: StrPath) -> Iterator[Path]:
+    """Yield a temporary folder beside `path`, which gets that name on success, else is removed.
+
+    Raises:
+        ArtifactError: There is something of that name already, other than an empty folder, or the
+            folder to put it in does not exist.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "all"
+        >>> with atomic_folder(path) as temporary:
+        ...     _ = (temporary / "a.txt").write_text("whole")
+        >>> [p.name for p in path.iterdir()]
+        ['a.txt']
+    """
+    target = Path(path)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise ArtifactError(f"cannot write {target}: it exists already; give the name of a new one")
+    if not target.parent.is_dir():
+        raise ArtifactError(f"cannot write {target}: folder {target.parent} does not exist")
+    temporary = target.parent / f".{secrets.token_hex(8)}.part"
+    try:
+        temporary.mkdir()
+        yield temporary
+        if target.exists():
+            target.rmdir()
+        os.rename(temporary, target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise ArtifactError(f"cannot write {target}: {error.strerror}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _sync_folder(folder: Path) -> None:

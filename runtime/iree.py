@@ -15,9 +15,56 @@ import iree.runtime as iree
 
 from . import archive, arrays, vmfb
 from .binding import Binder
-from .devices import Device, reason_of
+from .devices import Device, open_devices, reason_of
 from .errors import ArtifactError, DeviceError, ParameterError, PeltonError, SignatureError
 from .signature import SIGNATURE_KEY, ScalarSpec, Signature, TensorSpec
+
+_DRIVER_OF_BACKEND = {
+    "llvm-cpu": "local-task",
+    "vmvx": "local-task",
+    "cuda": "cuda",
+    "rocm": "hip",
+    "vulkan-spirv": "vulkan",
+}
+
+
+def load_vmfb(
+    path: Path,
+    device: str | Sequence[str] | None,
+    parameters: Any,
+    allow_unused_parameters: bool,
+) -> IreeModule:
+    """Load a `.vmfb`; arguments and errors are those of `runtime.load`."""
+    info = vmfb.read_info(path)
+    backend = str(info.target.get("backend", "llvm-cpu"))
+    named = device or _DRIVER_OF_BACKEND.get(backend)
+    if named is None:
+        raise DeviceError(f"{path} was compiled for {backend!r}; name the device to run it on")
+    devices = _open_devices(path, named, info.devices)
+    return IreeModule(path, info, devices, parameters, allow_unused_parameters)
+
+
+def _open_devices(path: Path, named: str | Sequence[str], count: int) -> tuple[Device, ...]:
+    """Open the devices that an artifact runs on.
+
+    Args:
+        path: The artifact, for messages.
+        named: What the user named.
+        count: How many devices the artifact is for.
+    """
+    names = [named] * count if isinstance(named, str) else list(named)
+    if len(names) != count:
+        raise DeviceError(
+            f"{path} is for {count} {'device' if count == 1 else 'devices'}, device= names "
+            f"{len(names)}: {', '.join(names) or 'none'}"
+        )
+    devices = open_devices(names)
+    if count > 1 and not all(device.is_processor for device in devices):
+        raise DeviceError(
+            f"{path} is for {count} devices; several devices of a program must be processors, as "
+            f"in device={['cpu'] * count}, got {', '.join(names)}"
+        )
+    return devices
 
 
 @functools.lru_cache(maxsize=1)

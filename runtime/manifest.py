@@ -7,17 +7,16 @@ here, so that what loads and calls can rely on it.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, cast, get_args
 from urllib.parse import quote
 
-from . import sizes
 from .archive_layout import require, require_json, require_unique
 from .dtypes import DTYPES, DType, dtype_of
 from .errors import ArtifactError
-from .signature import ConstantSpec, Leaf, ScalarSpec, Signature, TensorSpec, size_from_json
+from .manifest_checks import check_function, check_shared
+from .signature import Signature, TensorSpec, size_from_json
 from .sizes import Size
 
 FORMAT = 1
@@ -29,8 +28,34 @@ Kind = Literal["user", "state", "parameter"]
 Flavor = Literal["rtx", "tensorrt"]
 """The library that the engines are for: TensorRT-RTX or TensorRT."""
 
+
+@dataclass(frozen=True)
+class EngineLibrary:
+    """The library that builds and runs engines.
+
+    Attributes:
+        module: The Python module.
+        package: What pip installs.
+        title: What users call it.
+    """
+
+    module: str
+    package: str
+    title: str
+
+
+LIBRARIES: dict[Flavor, EngineLibrary] = {
+    "rtx": EngineLibrary("tensorrt_rtx", "tensorrt-rtx", "TensorRT-RTX"),
+    "tensorrt": EngineLibrary("tensorrt", "tensorrt", "TensorRT"),
+}
+"""The library of each flavour; none reads the engines of another."""
+
 Role = Literal["engine", "reference", "reference_data", "fallback", "fallback_reference", "layers"]
-"""What a member of a package is for a function."""
+"""What a member of a package is for a function.
+
+`reference_data` are the weights beside a large ONNX model, which must refer to them by the last
+part of the member's name, `<function>.onnx.data`.
+"""
 
 STATE = "state.safetensors"
 """The member with the first value of each piece of state, by its name."""
@@ -299,65 +324,11 @@ class Manifest:
         require(bool(self.functions), "the package has no entry point")
         require_unique(function.name for function in self.functions)
         for function in self.functions:
-            _check_function(function, self.members)
+            check_function(function, self.members)
         for kind, member in (("state", STATE), ("parameter", PARAMETERS)):
-            _check_shared(kind, self.functions)
+            check_shared(kind, self.functions)
             if self._shared(cast(Kind, kind)):
                 require(member in self.members, f"there is no {member} for its {kind}s")
-
-
-def _check_function(function: EntryPoint, members: Mapping[str, Member]) -> None:
-    what = f"function {function.name!r}"
-    ports = {port.name: port for port in function.inputs}
-    require_unique(port.name for port in (*function.inputs, *function.outputs))
-    _check_leaves(f"the inputs of {what}", function.signature.inputs, function.inputs)
-    _check_leaves(f"the results of {what}", function.signature.results, function.outputs)
-    known = {dim.name for dim in function.signature.dims} | {sizes.UNKNOWN}
-    for port in function.inputs:
-        unknown = set().union(*(sizes.names_in(size) for size in port.shape)) - known
-        require(not unknown, f"{port.name!r} of {what} has unknown sizes {sorted(unknown)}")
-    for profile in function.profiles:
-        for name, bounds in profile.inputs.items():
-            require(name in ports, f"profile {profile.name!r} of {what} has no input {name!r}")
-            ranks = {len(bounds.min), len(bounds.opt), len(bounds.max)}
-            require(ranks == {_rank(ports[name])}, f"{name!r} of {what} has bounds of another rank")
-    for role, member in function.members.items():
-        require(member in members, f"{what} has no member {member} ({role})")
-    has_code = {"engine", "fallback"} & set(function.members)
-    require(bool(has_code), f"{what} has neither an engine nor a fallback")
-
-
-def _rank(port: Port) -> int:
-    """Return the number of bounds of an input: dimensions, or the values of a host input."""
-    if not port.host:
-        return len(port.shape)
-    shape = port.spec.static_shape
-    require(shape is not None, f"host input {port.name!r} has no fixed shape: {port.spec}")
-    return math.prod(shape or ())
-
-
-def _check_leaves(what: str, leaves: tuple[Leaf, ...], ports: tuple[Port, ...]) -> None:
-    """Check that the ports of the caller are the leaves that are no constants, in order."""
-    given = [leaf for leaf in leaves if not isinstance(leaf, ConstantSpec)]
-    own = [port for port in ports if port.kind == "user"]
-    require(own == list(ports[: len(own)]), f"{what} do not come first")
-    require(len(own) == len(given), f"{what} are {len(own)} ports for {len(given)} leaves")
-    for leaf, port in zip(given, own, strict=True):
-        fits = port.number and not port.shape if isinstance(leaf, ScalarSpec) else not port.number
-        if isinstance(leaf, TensorSpec):
-            fits = fits and port.dtype is leaf.dtype and len(port.shape) == len(leaf.shape)
-        require(fits, f"{what}: port {port.name!r} ({port.spec}) is not {leaf}")
-
-
-def _check_shared(kind: str, functions: tuple[EntryPoint, ...]) -> None:
-    """Check that what functions share has a fixed shape, and the same in all of them."""
-    seen: dict[str, Port] = {}
-    for function in functions:
-        for port in (p for p in (*function.inputs, *function.outputs) if p.kind == kind):
-            what = f"{kind} {port.origin!r} of function {function.name!r}"
-            require(port.spec.static_shape is not None, f"{what} has no fixed shape: {port.spec}")
-            first = seen.setdefault(port.origin, port)
-            require(first.spec == port.spec, f"{what} is {port.spec}, elsewhere {first.spec}")
 
 
 def _function_to_json(function: EntryPoint) -> dict[str, Any]:

@@ -259,7 +259,7 @@ def _check_whole(signature: Signature) -> None:
     known = {dim.name for dim in signature.dims}
     for leaf in signature.inputs:
         for size in leaf.shape if isinstance(leaf, TensorSpec) else [getattr(leaf, "size", None)]:
-            unknown = sizes.names_in(size or 0) - known - {sizes.UNKNOWN}
+            unknown = sizes.names_in(0 if size is None else size) - known - {sizes.UNKNOWN}
             if unknown:
                 raise ValueError(f"dimension {', '.join(sorted(unknown))} is not described")
 

@@ -12,6 +12,7 @@ import itertools
 import mmap
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -62,15 +63,15 @@ def write_trtm(path: StrPath, manifest: Manifest, members: Mapping[str, Contents
     try:
         for name in members:
             _check_name(name)
-        described = {name: _describe(contents) for name, contents in members.items()}
-        whole = replace(manifest, members=described)
+        looked_at = {name: _describe(contents) for name, contents in members.items()}
+        whole = replace(manifest, members={name: member for name, (member, _) in looked_at.items()})
         whole.check()
         text = whole.to_json().encode()
         with atomic_write(path) as file:
-            pieces = {name: _checked(name, members[name], described[name]) for name in members}
-            sizes = {name: member.nbytes for name, member in described.items()}
-            first = (MANIFEST, iter([memoryview(text)]), len(text))
-            stored_zip.write(file, [first, *((n, pieces[n], sizes[n]) for n in pieces)])
+            entries = [(MANIFEST, iter([memoryview(text)]), len(text))]
+            for name, (member, crc) in looked_at.items():
+                entries.append((name, _copied(name, members[name], crc), member.nbytes))
+            stored_zip.write(file, entries)
     except ArtifactError as error:
         start = "" if str(error).startswith("cannot write") else f"cannot write {path}: "
         raise ArtifactError(f"{start}{error}") from error
@@ -89,21 +90,23 @@ def _chunks(contents: Contents) -> Iterator[memoryview]:
             yield view[start : start + CHUNK_BYTES]
 
 
-def _describe(contents: Contents) -> Member:
-    digest, nbytes = hashlib.sha256(), 0
+def _describe(contents: Contents) -> tuple[Member, int]:
+    """Return what the manifest says of contents, and their CRC-32."""
+    digest, nbytes, crc = hashlib.sha256(), 0, 0
     for chunk in _chunks(contents):
         digest.update(chunk)
+        crc = zlib.crc32(chunk, crc)
         nbytes += len(chunk)
-    return Member(nbytes, digest.hexdigest())
+    return Member(nbytes, digest.hexdigest()), crc
 
 
-def _checked(name: str, contents: Contents, expected: Member) -> Iterator[memoryview]:
-    """Yield the contents; refuse those that are others than were described."""
-    digest = hashlib.sha256()
+def _copied(name: str, contents: Contents, expected: int) -> Iterator[memoryview]:
+    """Yield the contents; refuse those that changed since they were described."""
+    crc = 0
     for chunk in _chunks(contents):
-        digest.update(chunk)
+        crc = zlib.crc32(chunk, crc)
         yield chunk
-    require(digest.hexdigest() == expected.sha256, f"{name} changed while it was read")
+    require(crc == expected, f"{name} changed while it was read")
 
 
 def _check_name(name: str) -> None:
@@ -142,7 +145,8 @@ class Package:
         span = self._spans[name]
         contents = self._memory[span.start : span.stop]
         if name not in self._checked:
-            found, expected = _describe(contents).sha256, self.manifest.members[name].sha256
+            found = hashlib.sha256(contents).hexdigest()
+            expected = self.manifest.members[name].sha256
             if found != expected:
                 raise ArtifactError(
                     f"{self.path} is damaged: the SHA-256 of {name} is {found}, expected {expected}"

@@ -193,7 +193,7 @@ def describe_target(target: Mapping[str, Any]) -> str:
         >>> describe_target({"backend": "llvm-cpu", "arch": "x86_64", "cpu": "znver4"})
         'llvm-cpu (x86_64, znver4)'
     """
-    details = [str(target[key]) for key in ("arch", "cpu", "gpu") if target.get(key)]
+    details = [str(target[key]) for key in ("version", "arch", "cpu", "gpu") if target.get(key)]
     if "devices" in target:
         details.append(f"for {target['devices']} devices")
     backend = str(target.get("backend", "unknown"))

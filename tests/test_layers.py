@@ -58,7 +58,7 @@ RULES = (
     Rule("tensorrt_rtx", ("aot/targets/tensorrt", "runtime/tensorrt", "cli/"), lazily=True),
     Rule("onnx", ("aot/targets/",), lazily=True),
     Rule("onnxscript", ("aot/targets/",), lazily=True),
-    Rule("onnxruntime", ("aot/targets/",), lazily=True),
+    Rule("onnxruntime", ("aot/targets/", "runtime/reference"), lazily=True),
     Rule("transformers", (), lazily=True),
     Rule("iree.build", ("aot/build_actions", "aot/build_origin")),
     Rule("ray", ("cli/jobs/ray_executor",), lazily=True),

@@ -118,6 +118,7 @@ def test_other_format_is_refused_with_both_versions(found: object) -> None:
         ("location", None),
         ("producer", 5),
         ("profiles", [["p", {"n": [1, 2]}]]),
+        ("inputs", [["tensor", "float32", [""]]] * len(FULL.inputs)),
     ],
 )
 def test_damaged_field_is_refused(field: str, value: object) -> None:

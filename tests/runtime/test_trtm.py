@@ -23,7 +23,7 @@ from pelton.runtime.errors import ArtifactError
 from pelton.runtime.manifest import Bounds, Manifest, Port, member_name
 from pelton.runtime.trtm import Contents, open_trtm, write_trtm
 
-from .packages import package
+from ..packages import package
 from .programs import Counter, rows
 
 pytest.importorskip("onnxscript")
@@ -144,6 +144,23 @@ def test_failed_write_leaves_the_old_package(path: Path, counter: Parts, tmp_pat
         write_trtm(path, manifest, {**members, ENGINE: tmp_path / "missing"})
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["m.trtm"]
+
+
+def test_file_that_changes_while_it_is_written_is_refused(
+    counter: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest, members = counter
+    (tmp_path / "plan").write_bytes(b"before")
+    write = stored_zip.write
+
+    def change_and_write(*args: Any) -> None:
+        (tmp_path / "plan").write_bytes(b"after.")
+        write(*args)
+
+    monkeypatch.setattr(stored_zip, "write", change_and_write)
+    with pytest.raises(ArtifactError, match=r"m.trtm: engines/main.engine changed while it was"):
+        write_trtm(tmp_path / "m.trtm", manifest, {**members, ENGINE: tmp_path / "plan"})
+    assert [file.name for file in tmp_path.iterdir()] == ["plan"]
 
 
 def test_missing_member_is_refused_when_written(counter: Parts, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,13 @@ def package(
 ) -> tuple[Manifest, dict[str, Contents]]:
     """Return manifest and members for the entry points of a module."""
     programs = [out.to_onnx(folder / f"{name}.onnx", name) for name in names or ("main",)]
+    return package_of(programs, folder, **changes)
+
+
+def package_of(
+    programs: Sequence[OnnxProgram], folder: Path, **changes: Any
+) -> tuple[Manifest, dict[str, Contents]]:
+    """Return manifest and members for ONNX models."""
     manifest = Manifest(
         "rtx",
         ENGINE_VERSION,
@@ -105,4 +112,20 @@ def write_package(out: aot.ExportOutput, folder: Path, *names: str, **changes: A
     """Write the package of a module and return its path."""
     path = folder / "m.trtm"
     write_trtm(path, *package(out, folder, *names, **changes))
+    return path
+
+
+def with_graphs_as_engines(
+    out: aot.ExportOutput, folder: Path, *names: str, **changes: Any
+) -> Path:
+    """Write a package whose engines are its ONNX graphs, as the fake GPU runs them."""
+    return with_engines(*package(out, folder, *names, **changes), folder / "m.trtm")
+
+
+def with_engines(manifest: Manifest, members: dict[str, Contents], path: Path) -> Path:
+    """Write a package whose engines are its ONNX graphs."""
+    for function in manifest.functions:
+        engine = member_name("engine", function.name)
+        members[engine] = members[member_name("reference", function.name)]
+    write_trtm(path, manifest, members)
     return path

@@ -1,0 +1,67 @@
+"""What `Executable` asks of an engine: one file for each implements it, `LOADERS` lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from .files import FileKind
+from .manifest import Manifest
+from .signature import Signature
+from .vmfb import VmfbInfo
+
+Run = Callable[[Sequence[Any]], list[Any]]
+"""A function of an artifact: from checked input leaves to one value for each leaf of the result."""
+
+
+class LoadedModule(Protocol):
+    """An artifact that an engine has loaded onto a device."""
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+
+    @property
+    def info(self) -> VmfbInfo | Manifest:
+        """What the file says of itself."""
+
+    @property
+    def device_names(self) -> str:
+        """What users call the device; several are separated by commas."""
+
+    @property
+    def stream(self) -> int | None:
+        """The handle of the CUDA stream that calls run on, where there is one to share."""
+
+    def signatures(self) -> dict[str, Signature]:
+        """Return the signature of each entry point and state accessor, by name."""
+
+    def function(self, signature: Signature, stateful: bool) -> Run:
+        """Return the function with `signature`; `stateful`: whether the module has state."""
+
+    def reset(self) -> None:
+        """Put the initial state back."""
+
+    def copy_to(self, target: BinaryIO) -> None:
+        """Write the bytes of the file."""
+
+
+Loader = Callable[[Path, str | Sequence[str] | None, Any, bool], LoadedModule]
+"""Loads one kind of file: path, device, parameters, and whether unused ones are accepted."""
+
+
+def _load_vmfb(*args: Any) -> LoadedModule:
+    from .iree import load_vmfb
+
+    return load_vmfb(*args)
+
+
+def _load_trtm(*args: Any) -> LoadedModule:
+    from .package import load_trtm
+
+    return load_trtm(*args)
+
+
+LOADERS: dict[FileKind, Loader] = {FileKind.VMFB: _load_vmfb, FileKind.TRTM: _load_trtm}
+"""What loads each kind of compiled artifact; an engine is imported when it is first used."""
