@@ -50,6 +50,7 @@ from .procedural.jittable import jittable
 from .specs import DimensionInputInfo, InputInfo, NamedDimension, ShapeBounds
 from .tensor_traits import DeviceAffinity, DeviceTensorTrait, ExternalTensorTrait
 from .to_torch import TorchProgram, to_torch
+from .verify import Numerics, NumericsError, Report
 
 __all__ = [
     "IREE",
@@ -76,12 +77,15 @@ __all__ = [
     "InputInfo",
     "MissingDependencyError",
     "NamedDimension",
+    "Numerics",
+    "NumericsError",
     "ParameterArchive",
     "ParameterArchiveBuilder",
     "ParameterArchiveEntry",
     "ParameterError",
     "PeltonError",
     "ProcedureTraceError",
+    "Report",
     "ShapeBounds",
     "SignatureError",
     "TorchProgram",

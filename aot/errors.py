@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import sysconfig
 import traceback
@@ -45,7 +46,7 @@ __all__ = [
 
 _OWN_FOLDER = str(Path(__file__).parent)
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")
-_PACKAGES = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+_INSTALLED = re.compile(r"/(?:site|dist)-packages/([^/]+)")  # in whatever environment or home
 _MACHINERY = ("torch", "iree", "numpy", "sympy", "pelton", "_pytest", "pluggy")
 
 
@@ -61,10 +62,9 @@ def is_user_file(name: str) -> bool:
     """
     if name.startswith(("<", _OWN_FOLDER)):
         return False
-    for folder in _PACKAGES:
-        if name.startswith(folder + "/"):
-            package = name[len(folder) + 1 :].partition("/")[0].removesuffix(".py")
-            return package not in _MACHINERY
+    installed = _INSTALLED.search(name)
+    if installed is not None:
+        return installed[1].removesuffix(".py") not in _MACHINERY
     return not name.startswith(_STANDARD_LIBRARY + "/")
 
 
@@ -75,7 +75,7 @@ def is_installed_file(name: str) -> bool:
         >>> is_installed_file("/home/me/model.py"), is_installed_file(torch.__file__)
         (False, True)
     """
-    return name.startswith(tuple(folder + "/" for folder in _PACKAGES))
+    return _INSTALLED.search(name) is not None
 
 
 def user_location(frame: FrameType | None = None) -> SourceLocation | None:

@@ -19,6 +19,8 @@ from pelton.runtime.signature import SIGNATURE_KEY, Signature
 from .builder import ExternalParameter, ModuleBuilder, ModuleBuilderOptions
 from .capture import TRACING_LOCK, capture
 from .compiled_module import CompiledModule
+from .decompositions import current_aot_decompositions
+from .eager import EagerProgram
 from .errors import ExportError, warn_user
 from .freezing import without_constants
 from .importer import import_program, set_reflection
@@ -41,11 +43,13 @@ class Exported:
         module_op: The module.
         external_parameters: The parameters that it takes from archives.
         resources: The data of globals that lies in the module, by its name there.
+        eager: What each entry point was exported from, as far as it can be called.
     """
 
     module_op: Operation
     external_parameters: Sequence[ExternalParameter] = ()
     resources: Mapping[str, bytes] = dataclasses.field(default_factory=dict)
+    eager: Mapping[str, EagerProgram] = dataclasses.field(default_factory=dict)
 
 
 def export(
@@ -138,11 +142,13 @@ class Traced:
         program: The program.
         signature: What it takes and gives.
         prefix: What the names of its parameters start with beyond the user's names.
+        eager: What it was traced from, if that can be called.
     """
 
     program: Program
     signature: Signature
     prefix: str = ""
+    eager: EagerProgram | None = None
 
 
 def trace_callable(
@@ -179,7 +185,8 @@ def trace_callable(
     signature = signature_of_capture(captured, program, name)
     if pure:
         signature = without_constants(signature, captured.arguments)
-    return Traced(program, signature, captured.prefix)
+    eager = EagerProgram(mdl, captured.arguments, decompositions or current_aot_decompositions())
+    return Traced(program, signature, captured.prefix, eager)
 
 
 def assemble(
@@ -207,7 +214,8 @@ def assemble(
     add_state_accessors(builder)
     state_in_place_use(builder)
     builder.finalize_construct()
-    built = Exported(builder.module_op, builder.external_parameters, builder.resources)
+    eager = {traced.signature.name: traced.eager} if traced.eager is not None else {}
+    built = Exported(builder.module_op, builder.external_parameters, builder.resources, eager)
     return ExportOutput(None, built)
 
 

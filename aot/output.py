@@ -19,7 +19,7 @@ from pelton.runtime.progress import stage
 from pelton.runtime.signature import Signature
 from pelton.runtime.vmfb import ParameterTable
 
-from .artifacts import Storage, recipe
+from .artifacts import Recipe, Storage, recipe
 from .builder import ExternalParameter
 from .config import CONFIGURED, Configured
 from .errors import ExportError, ParameterError, warn_user
@@ -29,6 +29,7 @@ from .params import ParameterArchiveBuilder
 from .targets import Artifact
 from .targets.onnx import OnnxProgram, to_onnx
 from .to_torch import open_module
+from .verify import Numerics, Report, Verification
 
 
 class ImportPhase(enum.Enum):
@@ -206,16 +207,76 @@ class ExportOutput:
             path = program.save(file_path, external_data=external_data)
         return dataclasses.replace(program, path=path)
 
-    def verify(self) -> None:
-        """Check the module with MLIR's verifier.
+    def verify(
+        self,
+        *,
+        numerics: bool | Numerics = False,
+        artifact: StrPath | None = None,
+        against: Any = None,
+        parameters: Any = None,
+        device: str | None = None,
+        target: str = "cpu",
+        **options: Any,
+    ) -> Report:
+        """Check the module with MLIR's verifier and, if asked, its compiled form with PyTorch.
+
+        Args:
+            numerics: Compile the module and compare what it computes, at several sizes and values;
+                True, or what to try.
+            artifact: A compiled file of this module to look at; None: it is compiled now.
+            against: A module or function to compare with. None: what was exported, as it is now;
+                where that is gone, or cannot be called, the module as `to_torch` runs it.
+            parameters: Where external parameters come from, as for `runtime.load`; None: the
+                tensors of the export.
+            device: What to run on, as for `runtime.load`.
+            target: What to compile for, as for `compile`.
+            options: Options of the target.
+
+        Returns:
+            The comparisons; none where `numerics` is False.
 
         Raises:
-            ExportError: It is not valid.
+            ExportError: The module is not valid, or nothing could be compared.
+            NumericsError: The compiled program computes something else; has the report.
+            CompileError: The compiler failed.
+
+        Example:
+            >>> from pelton import aot
+            >>> rows = aot.InputInfo(((1, 2, 8), 4), torch.float32)
+            >>> out = aot.export(torch.nn.Linear(4, 2), args=[rows])
+            >>> out.verify(numerics=True).passed
+            True
         """
         try:
             self.mlir_module.verify()
         except MLIRError as error:
             raise ExportError(f"the module is not valid: {error}") from error
+        settings = Numerics.of(numerics)
+        if settings is None:
+            return Report()
+        made = recipe(target, options, Storage())
+        check = self._verification(made, settings, parameters)
+        check = dataclasses.replace(check, device=device, against=against)
+        if artifact is not None:
+            return dataclasses.replace(check, artifact=artifact).report().check()
+        with made.private_file() as path:
+            with stage(f"compiling for {target}"):
+                self._tell(made.make(self.mlir_module, self.resources, path, private=True))
+            name = f"the module compiled for {target}"
+            return dataclasses.replace(check, artifact=path, name=name).report().check()
+
+    def _verification(
+        self, made: Recipe, numerics: Numerics, parameters: Any = None
+    ) -> Verification:
+        """Return a verification of this module, without the artifact."""
+        alone = dataclasses.replace(made, cache_dir=None)
+
+        def build(out: ExportOutput, path: Path) -> None:
+            alone.make(out.mlir_module, out.resources, path)
+
+        return Verification(
+            self, "", numerics, parameters=parameters, target=made.name, build=build
+        )
 
     def import_to(self, import_to: ImportPhase | str | None) -> None:
         """Lower the module to a phase; does nothing where it is there already.
@@ -240,6 +301,7 @@ class ExportOutput:
         target_backends: str | Sequence[str] | None = (),
         cache_dir: StrPath | Configured | None = CONFIGURED,
         timing_cache_file_path: StrPath | None = None,
+        check: bool | Numerics = False,
         **options: Any,
     ) -> Output | None:
         """Compile the module.
@@ -252,6 +314,7 @@ class ExportOutput:
                 flags set on `session`.
             cache_dir: Folder of the compile cache; None: no cache; default: `aot.config.cache_dir`.
             timing_cache_file_path: Where TensorRT keeps kernel timings; default: `aot.config`'s.
+            check: Run what was compiled against PyTorch, as `verify(numerics=)`, before it is kept.
             options: Options of the target; see `targets.iree.IreeOptions`.
 
         Returns:
@@ -261,6 +324,7 @@ class ExportOutput:
             CompileError: The compiler failed; has the diagnostics, a reproducer and the operators.
             ExportError: Unknown target or option.
             ArtifactError: `save_to` cannot be written.
+            NumericsError: `check` found that the artifact computes something else.
         """
         target, options = self._backend(target, target_backends, options)
         made = recipe(target, options, Storage(cache_dir, timing_cache_file_path))
@@ -268,12 +332,20 @@ class ExportOutput:
             with stage(f"compiling for {target}"), atomic_path(save_to) as temporary:
                 final = Path(save_to)
                 self._tell(made.make(self.mlir_module, self.resources, temporary, replaces=final))
+                self._check(made, check, temporary, str(save_to))
             return None
         output = save_to if isinstance(save_to, Output) else Output.open_membuffer()
         with stage(f"compiling for {target}"), made.private_file() as path:
             self._tell(made.make(self.mlir_module, self.resources, path, private=True))
+            self._check(made, check, path, f"the module compiled for {target}")
             output.write(path.read_bytes())
         return output if save_to is None else None
+
+    def _check(self, made: Recipe, check: bool | Numerics, path: Path, name: str) -> None:
+        settings = Numerics.of(check)
+        if settings is not None:
+            found = self._verification(made, settings)
+            dataclasses.replace(found, artifact=path, name=name).report().check()
 
     def _backend(
         self, target: str, backends: str | Sequence[str] | None, options: dict[str, Any]

@@ -6,9 +6,11 @@ comes with names, sizes and bounds of its inputs and outputs, and with state mad
 
 from .function import port_name, raise_function
 from .raised import Kind, Port, Raised
+from .scope import LOCATION
 from .source import ModuleSource, open_source
 
 __all__ = [
+    "LOCATION",
     "Kind",
     "ModuleSource",
     "Port",

@@ -13,8 +13,8 @@ import torch
 from iree.compiler.ir import Block, Operation, Type, Value
 from torch.fx import Node
 
-from ...errors import PeltonError, UnsupportedOpError
-from .scope import KEPT, Scope, dtype_of, typed
+from ...errors import PeltonError, SourceLocation, UnsupportedOpError
+from .scope import KEPT, LOCATION, Scope, dtype_of, typed
 from .source import Global, ModuleSource, location_of
 from .types import tensor_type, value_dtype
 
@@ -68,6 +68,7 @@ class Raiser:
         self._values: dict[Value, Any] = {}
         self._loaded: dict[str, Node] = {}
         self._names: dict[str, int] = {}
+        self._location: SourceLocation | None = None
 
     # Values of the module.
 
@@ -103,6 +104,7 @@ class Raiser:
             UnsupportedOpError: An operation cannot be raised; names the user's line.
         """
         for op in [view.operation for view in block.operations][:-1]:
+            self._location = location_of(op) or self._location
             try:
                 self._handler_of(op)(self, op)
             except PeltonError:
@@ -141,7 +143,9 @@ class Raiser:
             dtype: The element type of its result; None: a number, a list, or nothing.
             keywords: Its keyword arguments.
         """
-        return typed(self.scope.call(target, args, dict(keywords or {})), dtype)
+        node = typed(self.scope.call(target, args, dict(keywords or {})), dtype)
+        node.meta[LOCATION] = self._location
+        return node
 
     def emit_effect(self, target: Callable[..., Any], *args: Any) -> None:
         """Add a call that is there for what it does, unless effects are left out."""
