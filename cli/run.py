@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         PeltonError: The artifact cannot be loaded, or the inputs do not fit it.
     """
     with stage(f"loading {args.artifact}"):
-        parameters = _parameters(args.parameters)
+        parameters = archives_of(args.parameters)
         executable = load(args.artifact, device=args.device, parameters=parameters)
     function = _function(executable.functions, args.function)
     leaves = _leaves(function.signature, args.inputs)
@@ -91,7 +91,7 @@ def _output(text: str) -> Path:
     return Path(text[1:])
 
 
-def _parameters(given: Sequence[str]) -> Any:
+def archives_of(given: Sequence[str]) -> Any:
     """Return what `load` takes for the archives that were named, with scopes or without."""
     scoped: dict[str, list[str]] = {}
     plain = []

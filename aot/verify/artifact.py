@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from ..targets.raise_fx import Raised, raise_function
 from ..to_torch import open_module, to_torch
 from .bisect import Bisection
 from .options import Numerics
-from .reexported import Build, flat_program, held_parameters
+from .reexported import Build, eager_program, flat_program, held_parameters
 from .reference import RaisedReference, Reference, eager_reference, is_runnable
 from .report import Culprit, Report
 from .run import FailedCall, Run
@@ -129,23 +130,26 @@ class Verification:
 
     def _culprit(self, failure: FailedCall) -> Culprit | None:
         assert self.build is not None
-        program, inputs = self._graph(failure)
-        eager = self._eager_program(failure.function)
+        eager = self._eager_program(failure)
+        program, inputs = self._graph(failure, eager)
         table = eager.decompositions if eager is not None else None
         search = Bisection(program, inputs, self.build, self.options, self.target, table)
         return search.culprit()
 
-    def _eager_program(self, function: str) -> EagerProgram | None:
-        """Return what an entry point was exported from, where the artifact is compared with it."""
-        eager = dict(self._exported_from()).get(function)
-        return eager if self.against is None and eager is not None and _is_alive(eager) else None
-
-    def _graph(self, failure: FailedCall) -> tuple[Raised, list[Any]]:
-        """Return the graph to search, and its inputs at the call that failed."""
+    def _eager_program(self, failure: FailedCall) -> EagerProgram | None:
+        """Return what the artifact was compared with, where torch can trace it."""
+        eager = self._eager().get(failure.function)
+        if eager is None or isinstance(eager, EagerProgram):
+            return eager
         signature = self._signatures()[failure.function]
-        eager = self._eager_program(failure.function)
+        with contextlib.suppress(PeltonError):
+            return eager_program(eager, signature, failure.sizes.values)
+        return None
+
+    def _graph(self, failure: FailedCall, eager: EagerProgram | None) -> tuple[Raised, list[Any]]:
+        """Return the graph to search, and its inputs at the call that failed."""
         if eager is not None:
-            program = flat_program(eager, signature)
+            program = flat_program(eager, self._signatures()[failure.function])
             _set_buffers(program.graph_module, failure.state)
             return program, list(failure.leaves)
         raised = raise_function(

@@ -65,9 +65,9 @@ def _of_numbers(wanted: Any, got: Any, options: Numerics) -> Difference:
     if not isinstance(wanted, float):
         return Difference() if wanted == got else _different(f"is {got!r}, wanted {wanted!r}")
     # A Python number that was an element of a tensor is as precise as that one was.
-    pair = (torch.tensor(value, dtype=torch.float64) for value in (wanted, got))
+    want, have = (torch.tensor(value, dtype=torch.float64) for value in (wanted, got))
     row = DTYPES["float32"]
-    return _of_floats(*pair, row, options.tolerance(row))
+    return _of_floats(want, have, row, options.tolerance(row))
 
 
 def _of_integers(wanted: torch.Tensor, got: torch.Tensor) -> Difference:

@@ -6,6 +6,7 @@ input as it is; and else the widest range of a few with which the reference runs
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -47,8 +48,8 @@ def integer_ranges(
     maker = InputMaker(signature, {})
     open_ = [i for i, (_, leaf) in enumerate(maker.inputs) if _is_integer(leaf)]
     paths = {path: index for index, (path, _) in enumerate(maker.inputs) if index in open_}
-    ranges = {
-        paths[path]: tuple(bounds) for path, bounds in options.integers.items() if path in paths
+    ranges: dict[int, Bounds] = {
+        paths[path]: (low, high) for path, (low, high) in options.integers.items() if path in paths
     }
     notes = [f"{path} in {ranges[i]} (as asked)" for path, i in paths.items() if i in ranges]
     if len(ranges) < len(open_):
@@ -62,7 +63,7 @@ def integer_ranges(
         chosen = _widest(signature, run, sizes, ranges, free)
         ranges.update({index: _within(chosen, maker.inputs[index][1]) for index in free})
         notes += [f"{p} in {ranges[i]} (PyTorch accepts it)" for p, i in paths.items() if i in free]
-    return ranges, [f"{signature.name}(): {note}" for note in notes]  # type: ignore[return-value]
+    return ranges, [f"{signature.name}(): {note}" for note in notes]
 
 
 def check_paths(signatures: Mapping[str, Signature], options: Numerics) -> None:
@@ -127,15 +128,13 @@ def _indexed(
     """Return the number of rows that each input indexes directly, by the input's index."""
     maker = InputMaker(signature, known)
     leaves = maker.make(sizes, Filling("zeros"))
-    with _IndexWatch(leaves) as watch:
-        try:
-            run(leaves)
-        except Exception:
-            return watch.rows  # what was seen up to there
+    watch = _IndexWatch(leaves)
+    with watch, contextlib.suppress(Exception):  # what was seen up to an error counts
+        run(leaves)
     return watch.rows
 
 
-class _IndexWatch(TorchDispatchMode):
+class _IndexWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes the size of the dimension that an input is used to index.
 
     Args:
@@ -143,7 +142,7 @@ class _IndexWatch(TorchDispatchMode):
     """
 
     def __init__(self, leaves: list[Any]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.rows: dict[int, int] = {}
         self._copies: list[torch.Tensor] = []
         self._inputs = {

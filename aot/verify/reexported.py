@@ -13,12 +13,15 @@ from torch.fx import GraphModule, Node
 
 from pelton.runtime.executable import load
 from pelton.runtime.signature import ConstantSpec, ScalarSpec, Signature, TensorSpec
+from pelton.runtime.sizes import Dim, evaluate
 
-from ..capture import capture_call
+from ..arguments import take_apart
+from ..capture import capture_call, tracing_settings
 from ..eager import EagerProgram
-from ..errors import PeltonError
+from ..errors import ExportError, PeltonError
+from ..specs import DimensionInputInfo, InputInfo, NamedDimension
 from ..targets.raise_fx import Port, Raised
-from ..targets.reexport import reexport
+from ..targets.reexport import UNBOUNDED, reexport
 
 if TYPE_CHECKING:
     from ..output import ExportOutput
@@ -41,15 +44,50 @@ def flat_program(eager: EagerProgram, signature: Signature) -> Raised:
         ExportError: It cannot be traced.
     """
     captured = capture_call(eager.find(), eager.arguments)
-    module = captured.program.module(check_guards=False)
-    if captured.program.graph_signature.buffers_to_mutate:
-        module = copy.deepcopy(module)  # its buffers are the user's
+    with tracing_settings():
+        module = captured.program.module(check_guards=False)
+        if captured.program.graph_signature.buffers_to_mutate:
+            module = copy.deepcopy(module)  # its buffers are the user's
     leaves = [
         (path, leaf)
         for path, leaf in signature.named_inputs()
         if not isinstance(leaf, ConstantSpec)
     ]
     return Raised(signature.name, module, signature, tuple(_port(*leaf) for leaf in leaves), ())
+
+
+def eager_program(program: Any, signature: Signature, sizes: Mapping[str, int]) -> EagerProgram:
+    """Return a module or function with arguments as a signature says, ready to be traced.
+
+    Args:
+        program: The module or function.
+        signature: What it takes; sizes that are expressions of dimensions are taken as fixed.
+        sizes: The values of the dimensions.
+
+    Raises:
+        ExportError: The arguments do not fit it.
+    """
+    dims = {dim.name: _dimension(dim, sizes[dim.name]) for dim in signature.dims}
+    specs = [
+        _spec(leaf, dims, sizes) for leaf in signature.inputs if not isinstance(leaf, ConstantSpec)
+    ]
+    args, kwargs = signature.call_form(specs)
+    function = getattr(program, "forward", program)
+    return EagerProgram(program, take_apart(function, args, kwargs, None))
+
+
+def _dimension(dim: Dim, size: int) -> NamedDimension:
+    return NamedDimension(dim.name, dim.min, size, UNBOUNDED if dim.max is None else dim.max)
+
+
+def _spec(leaf: Any, dims: Mapping[str, NamedDimension], sizes: Mapping[str, int]) -> Any:
+    if isinstance(leaf, TensorSpec):
+        shape = [dims.get(str(size), evaluate(size, sizes) or 0) for size in leaf.shape]
+        return InputInfo(shape, getattr(torch, leaf.dtype.name))
+    size = dims.get(str(leaf.size))
+    if leaf.kind != "int" or size is None:
+        raise ExportError(f"an input number ({leaf}) has no form as a spec")
+    return DimensionInputInfo((size.min, size.opt, size.max))
 
 
 def _port(path: str, leaf: Any) -> Port:
@@ -67,8 +105,8 @@ def tensor_nodes(program: Raised, inputs: Sequence[Any]) -> list[tuple[Node, tor
         program: The graph.
         inputs: Its inputs.
     """
-    recorder = _Recorder(program.graph_module)
-    with torch.no_grad():
+    with torch.no_grad(), tracing_settings():
+        recorder = _Recorder(program.graph_module)
         recorder.run(*inputs)
     return [
         (node, recorder.values[node])
@@ -81,9 +119,10 @@ class _Recorder(torch.fx.Interpreter):
     """Runs a graph and keeps a copy of every tensor as it is when it is made."""
 
     def __init__(self, module: GraphModule) -> None:
-        super().__init__(copy.deepcopy(module) if _writes(module) else module)
+        own = copy.deepcopy(module) if _writes(module) else module
+        super().__init__(own)
         self.values: dict[Node, torch.Tensor] = {}
-        self._original = dict(zip(self.module.graph.nodes, module.graph.nodes, strict=True))
+        self._original = dict(zip(own.graph.nodes, module.graph.nodes, strict=True))
 
     def run_node(self, n: Node) -> Any:
         value = super().run_node(n)
