@@ -76,6 +76,8 @@ def size_cases(
         more: More sizes, by dimension; those that are missing are at their optimum.
 
     Example:
+        >>> from pelton.runtime.dtypes import DTYPES
+        >>> from pelton.runtime.signature import Parameter
         >>> spec = TensorSpec(DTYPES["float32"], ("n",))
         >>> parameter = Parameter("x", "POSITIONAL_OR_KEYWORD", 0)
         >>> one = Signature("main", (parameter,), (spec,), dims=(Dim("n", 2, 8, 4),))
