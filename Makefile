@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 LINKS := build/links
 
-.PHONY: demo test lint types format coverage benchmarks clean
+.PHONY: demo test lint types format coverage benchmarks fuzz load clean
 
 demo: $(INSTALLED)
 	$(PYTHON) samples/image_and_text.py
@@ -33,6 +33,14 @@ format: $(INSTALLED)
 coverage: $(INSTALLED)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[coverage]"
 	$(PYTHON) -m tests.coverage.run
+
+# 10,000 mutations of every format of file, each read in a child process.
+fuzz: $(INSTALLED)
+	$(PYTHON) -m tests.fuzz.run
+
+# Threads, hundreds of thousands of calls, hundreds of loads.
+load: $(INSTALLED)
+	$(PYTHON) -m pytest -n 0 -m load tests/load
 
 benchmarks: $(INSTALLED)
 	$(PYTHON) benchmarks/overhead.py

@@ -51,6 +51,7 @@ from .procedural.jittable import jittable
 from .specs import DimensionInputInfo, InputInfo, NamedDimension, ShapeBounds
 from .tensor_traits import DeviceAffinity, DeviceTensorTrait, ExternalTensorTrait
 from .to_torch import TorchProgram, to_torch
+from .verify import Numerics, NumericsError, Report
 
 __all__ = [
     "IREE",
@@ -79,12 +80,15 @@ __all__ = [
     "InputInfo",
     "MissingDependencyError",
     "NamedDimension",
+    "Numerics",
+    "NumericsError",
     "ParameterArchive",
     "ParameterArchiveBuilder",
     "ParameterArchiveEntry",
     "ParameterError",
     "PeltonError",
     "ProcedureTraceError",
+    "Report",
     "ShapeBounds",
     "SignatureError",
     "TorchProgram",

@@ -17,7 +17,7 @@ from .cache import CompileCache, Made
 from .config import CONFIGURED, Configured, config
 from .fingerprint import compile_key, module_digest, parameters_digest
 from .mlir_module import parameters_of, signatures_of
-from .targets import Artifact, Exported, Target, find_target
+from .targets import Artifact, CompileInput, Target, find_target
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Recipe:
 
     def make(
         self,
-        exported: Exported,
+        exported: CompileInput,
         path: Path,
         *,
         replaces: Path | None = None,
@@ -101,7 +101,7 @@ class Recipe:
             yield path
 
 
-def _digest_of_parameters(exported: Exported) -> str:
+def _digest_of_parameters(exported: CompileInput) -> str:
     table = parameters_of(exported.module_op)
     return parameters_digest(load_parameters(exported.parameters, table), table)
 

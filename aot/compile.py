@@ -21,6 +21,7 @@ from .export import assemble, trace_callable
 from .mlir_module import new_module
 from .output import ExportOutput
 from .profiles import Profiles
+from .verify import Numerics
 
 
 def compile(
@@ -35,6 +36,7 @@ def compile(
     device: str | Sequence[str] | None = None,
     cache_dir: StrPath | Configured | None = CONFIGURED,
     timing_cache_file_path: StrPath | None = None,
+    check: bool | Numerics = False,
     **options: Any,
 ) -> Executable:
     """Compile a function or module for this machine and load it.
@@ -60,6 +62,7 @@ def compile(
         device: What to run on, as for `runtime.load`.
         cache_dir: Folder of the compile cache; None: no cache; default: `aot.config.cache_dir`.
         timing_cache_file_path: Where TensorRT keeps kernel timings; default: `aot.config`'s.
+        check: Run the program against PyTorch before it is returned, as `ExportOutput.verify`.
         options: Options of the target.
 
     Returns:
@@ -70,6 +73,7 @@ def compile(
             cannot be traced, or there is no such target or option.
         CompileError: The compiler failed.
         DeviceError: This machine cannot run the program.
+        NumericsError: `check` found that the program computes something else.
 
     Example:
         >>> from pelton.aot.specs import InputInfo
@@ -92,6 +96,7 @@ def compile(
             artifact = made.make(exported.to_compile(), path, private=True)
         for note in artifact.notes:
             warnings.warn(note, stacklevel=2)
+        exported._check(made, check, path, f"the function compiled for {target}")
         # The executable keeps the file mapped; its name is not needed any more.
         held = exported.compiled_module.external_parameters
         parameters = None if made.target.holds_parameters else by_scope(held) or None

@@ -11,8 +11,6 @@ import warnings
 from pathlib import Path
 from types import FrameType
 
-import torch
-
 from pelton.runtime.errors import (
     ArtifactError,
     CompileError,
@@ -50,13 +48,7 @@ __all__ = [
 _FILE_AND_LINE = re.compile(r'"([^"]+)":(\d+)')
 _OWN_FOLDER = str(Path(__file__).parent)
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")
-_PACKAGES = {
-    sysconfig.get_path("purelib"),
-    sysconfig.get_path("platlib"),
-    str(Path(torch.__file__).parent.parent),  # of another environment, where this one extends it
-    # An environment may see the packages of another (--system-site-packages, .pth files).
-    *(path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")),
-}
+_INSTALLED = re.compile(r"/(?:site|dist)-packages/([^/]+)")  # in whatever environment or home
 _MACHINERY = ("torch", "iree", "numpy", "sympy", "pelton", "_pytest", "pluggy")
 
 
@@ -72,10 +64,9 @@ def is_user_file(name: str) -> bool:
     """
     if name.startswith(("<", _OWN_FOLDER)):
         return False
-    for folder in _PACKAGES:
-        if name.startswith(folder + "/"):
-            package = name[len(folder) + 1 :].partition("/")[0].removesuffix(".py")
-            return package not in _MACHINERY
+    installed = _INSTALLED.search(name)
+    if installed is not None:
+        return installed[1].removesuffix(".py") not in _MACHINERY
     return not name.startswith(_STANDARD_LIBRARY + "/")
 
 
@@ -86,7 +77,7 @@ def is_installed_file(name: str) -> bool:
         >>> is_installed_file("/home/me/model.py"), is_installed_file(torch.__file__)
         (False, True)
     """
-    return name.startswith(tuple(folder + "/" for folder in _PACKAGES))
+    return _INSTALLED.search(name) is not None
 
 
 def location_in(text: str) -> SourceLocation | None:

@@ -20,6 +20,8 @@ from .builder import ExternalParameter, ModuleBuilder, ModuleBuilderOptions
 from .capture import TRACING_LOCK, capture
 from .compiled_module import CompiledModule
 from .custom_ops.expand import expand_custom_ops
+from .decompositions import current_aot_decompositions
+from .eager import EagerProgram
 from .errors import ExportError, warn_user
 from .freezing import without_constants
 from .fx_programs import STATE_PREFIX, FxPrograms
@@ -44,11 +46,13 @@ class Exported:
         module_op: The module.
         external_parameters: The parameters that it takes from archives.
         resources: The data of globals that lies in the module, by its name there.
+        eager: What each entry point was exported from, as far as it can be called.
     """
 
     module_op: Operation
     external_parameters: Sequence[ExternalParameter] = ()
     resources: Mapping[str, bytes] = dataclasses.field(default_factory=dict)
+    eager: Mapping[str, EagerProgram] = dataclasses.field(default_factory=dict)
 
 
 def export(
@@ -147,12 +151,14 @@ class Traced:
         signature: What it takes and gives.
         prefix: What the names of its parameters start with beyond the user's names.
         arg_device: The device of each flat argument, by its position.
+        eager: What it was traced from, if that can be called.
     """
 
     program: Program
     signature: Signature
     prefix: str = ""
     arg_device: Mapping[int, DeviceAffinity] | None = None
+    eager: EagerProgram | None = None
 
 
 def trace_callable(
@@ -189,7 +195,8 @@ def trace_callable(
     signature = signature_of_capture(captured, program, name)
     if pure:
         signature = without_constants(signature, captured.arguments)
-    return Traced(program, signature, captured.prefix)
+    eager = EagerProgram(mdl, captured.arguments, decompositions or current_aot_decompositions())
+    return Traced(program, signature, captured.prefix, eager=eager)
 
 
 def assemble(
@@ -234,7 +241,8 @@ def _finish(
     add_state_accessors(builder)
     state_in_place_use(builder)
     builder.finalize_construct()
-    built = Exported(builder.module_op, builder.external_parameters, builder.resources)
+    eager = {entry.signature.name: entry.eager for entry in entries if entry.eager is not None}
+    built = Exported(builder.module_op, builder.external_parameters, builder.resources, eager)
     return ExportOutput(None, built)
 
 

@@ -15,6 +15,7 @@ import torch
 from iree.compiler.extras import fx_importer
 from iree.compiler.ir import (
     Attribute,
+    Context,
     DictAttr,
     FlatSymbolRefAttr,
     IntegerAttr,
@@ -95,6 +96,7 @@ def import_program(
         py_attr_tracker=builder.fx_py_attr_tracker,
         graph_node_importer_cls=_NodeImporter,
     )
+    importer._cc = _Places(name, importer._c, py_attr_tracker=builder.fx_py_attr_tracker)
     importer.symbol_table = builder.symbol_table
     hooks.importer = importer
     try:
@@ -331,6 +333,23 @@ def _torch_int(value: int, cache: fx_importer.ContextCache) -> Value:
     return Operation.create(
         "torch.constant.int", results=[cache.torch_int_type], attributes={"value": attribute}
     ).result
+
+
+class _Places(fx_importer.ContextCache):
+    """Gives every operation a place; for those without a line of the user's, the function's name.
+
+    Where IREE finds no place for a piece of code, it writes memory that it never set in its stead,
+    so that no two compiles of a program are equal.
+    """
+
+    def __init__(self, function: str, context: Context, **options: Any) -> None:
+        super().__init__(context, **options)
+        self._function = Location.file(f"<{function}>", 0, 0, context=context)
+        self._unknown = Location.unknown(context)
+
+    def get_node_location(self, node: torch.fx.Node) -> Location:
+        found = super().get_node_location(node)
+        return self._function if found is None or found == self._unknown else found
 
 
 class _NodeImporter(fx_importer.GraphNodeImporter):

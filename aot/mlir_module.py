@@ -23,6 +23,7 @@ from pelton.runtime.files import FileKind, StrPath, atomic_write, sniff
 from pelton.runtime.signature import SIGNATURE_KEY, Signature
 from pelton.runtime.vmfb import ParameterTable
 
+from . import mlir_integrity
 from .errors import ArtifactError, ExportError
 
 BYTECODE_SUFFIX = ".mlirbc"
@@ -51,10 +52,15 @@ def read_module(path: StrPath) -> Operation:
     if kind not in (FileKind.MLIR_TEXT, FileKind.MLIR_BYTECODE):
         raise ArtifactError(f"{path} is no MLIR module: its content is {kind.value}")
     context = Context()
+    data = Path(path).read_bytes()
+    mlir_integrity.check(Path(path), data)
     try:
-        return Module.parse(Path(path).read_bytes(), context).operation
-    except (MLIRError, ValueError) as error:
+        module_op = Module.parse(data, context).operation
+        signatures_of(module_op)
+        parameters_of(module_op)
+    except (MLIRError, ValueError, RuntimeError, KeyError) as error:
         raise ArtifactError(f"{path} is no valid MLIR: {_diagnostics(error)}") from error
+    return module_op
 
 
 def write_module(module_op: Operation, path: StrPath) -> None:
@@ -65,7 +71,9 @@ def write_module(module_op: Operation, path: StrPath) -> None:
     """
     with atomic_write(path) as file:
         if Path(path).suffix == BYTECODE_SUFFIX:
-            module_op.write_bytecode(file)
+            writer = mlir_integrity.ChecksumWriter(file)
+            module_op.write_bytecode(writer)
+            writer.finish()
         else:
             module_op.print(file=file, binary=True, enable_debug_info=True)
 

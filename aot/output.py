@@ -18,7 +18,7 @@ from pelton.runtime.progress import stage
 from pelton.runtime.signature import Signature
 from pelton.runtime.vmfb import ParameterTable
 
-from .artifacts import Storage, recipe
+from .artifacts import Recipe, Storage, recipe
 from .builder import ExternalParameter, by_scope
 from .config import CONFIGURED, Configured
 from .custom_ops.expand import expand_custom_ops
@@ -26,9 +26,10 @@ from .errors import ExportError, ParameterError, warn_user
 from .fingerprint import Resources
 from .mlir_module import is_lowered, parameters_of, run_passes, signatures_of, write_module
 from .params import ParameterArchiveBuilder
-from .targets import Artifact, Exported, FunctionReport, ReportingTarget
+from .targets import Artifact, CompileInput, FunctionReport, ReportingTarget
 from .targets.onnx import OnnxProgram, to_onnx
 from .to_torch import open_module
+from .verify import Numerics, Report, Verification
 
 
 class ImportPhase(enum.Enum):
@@ -222,16 +223,77 @@ class ExportOutput:
             path = program.save(file_path, external_data=external_data)
         return dataclasses.replace(program, path=path)
 
-    def verify(self) -> None:
-        """Check the module with MLIR's verifier.
+    def verify(
+        self,
+        *,
+        numerics: bool | Numerics = False,
+        artifact: StrPath | None = None,
+        against: Any = None,
+        parameters: Any = None,
+        device: str | None = None,
+        target: str = "cpu",
+        **options: Any,
+    ) -> Report:
+        """Check the module with MLIR's verifier and, if asked, its compiled form with PyTorch.
+
+        Args:
+            numerics: Compile the module and compare what it computes, at several sizes and values;
+                True, or what to try.
+            artifact: A compiled file of this module to look at; None: it is compiled now.
+            against: A module or function to compare with. None: what was exported, as it is now;
+                where that is gone, or cannot be called, the module as `to_torch` runs it.
+            parameters: Where external parameters come from, as for `runtime.load`; None: the
+                tensors of the export.
+            device: What to run on, as for `runtime.load`.
+            target: What to compile for, as for `compile`.
+            options: Options of the target.
+
+        Returns:
+            The comparisons; none where `numerics` is False.
 
         Raises:
-            ExportError: It is not valid.
+            ExportError: The module is not valid, or nothing could be compared.
+            NumericsError: The compiled program computes something else; has the report.
+            CompileError: The compiler failed.
+
+        Example:
+            >>> from pelton import aot
+            >>> rows = aot.InputInfo(((1, 2, 8), 4), torch.float32)
+            >>> out = aot.export(torch.nn.Linear(4, 2), args=[rows])
+            >>> out.verify(numerics=True).passed
+            True
         """
         try:
             self.mlir_module.verify()
         except MLIRError as error:
             raise ExportError(f"the module is not valid: {error}") from error
+        settings = Numerics.of(numerics)
+        if settings is None:
+            return Report()
+        made = recipe(target, options, Storage())
+        check = self._verification(made, settings, parameters)
+        device = device or made.target.checking_device(made.options)
+        check = dataclasses.replace(check, device=device, against=against)
+        if artifact is not None:
+            return dataclasses.replace(check, artifact=artifact).report().check()
+        with made.private_file() as path:
+            with stage(f"compiling for {target}"):
+                self._tell(made.make(self.to_compile(parameters), path, private=True))
+            name = f"the module compiled for {target}"
+            return dataclasses.replace(check, artifact=path, name=name).report().check()
+
+    def _verification(
+        self, made: Recipe, numerics: Numerics, parameters: Any = None
+    ) -> Verification:
+        """Return a verification of this module, without the artifact."""
+        alone = dataclasses.replace(made, cache_dir=None)
+
+        def build(out: ExportOutput, path: Path) -> None:
+            alone.make(out.to_compile(), path)
+
+        return Verification(
+            self, "", numerics, parameters=parameters, target=made.name, build=build
+        )
 
     def import_to(self, import_to: ImportPhase | str | None) -> None:
         """Lower the module to a phase; does nothing where it is there already, or further.
@@ -264,6 +326,7 @@ class ExportOutput:
         cache_dir: StrPath | Configured | None = CONFIGURED,
         timing_cache_file_path: StrPath | None = None,
         parameters: ParameterSource | Mapping[str, ParameterSource] | None = None,
+        check: bool | Numerics = False,
         **options: Any,
     ) -> Output | None:
         """Compile the module.
@@ -279,6 +342,7 @@ class ExportOutput:
             parameters: The external parameters, for targets that put them into the artifact
                 (`tensorrt`), as for `runtime.load`; None: the tensors that the module was exported
                 with.
+            check: Run what was compiled against PyTorch, as `verify(numerics=)`, before it is kept.
             options: Options of the target; see `targets.iree.IreeOptions` and
                 `targets.tensorrt.TensorRTOptions`.
 
@@ -292,6 +356,7 @@ class ExportOutput:
                 them.
             ParameterError: Parameters are missing, or of another type or shape.
             ArtifactError: `save_to` cannot be written.
+            NumericsError: `check` found that the artifact computes something else.
         """
         target, options = self._backend(target, target_backends, options)
         if isinstance(save_to, (str, os.PathLike)):
@@ -307,10 +372,12 @@ class ExportOutput:
             with stage(f"compiling for {target}"), atomic_path(save_to) as temporary:
                 final = Path(save_to)
                 self._tell(made.make(exported, temporary, replaces=final))
+                self._check(made, check, temporary, str(save_to))
             return None
         output = save_to if isinstance(save_to, Output) else Output.open_membuffer()
         with stage(f"compiling for {target}"), made.private_file() as path:
             self._tell(made.make(exported, path, private=True))
+            self._check(made, check, path, f"the module compiled for {target}")
             output.write(path.read_bytes())
         return output if save_to is None else None
 
@@ -346,7 +413,7 @@ class ExportOutput:
 
     def to_compile(
         self, parameters: ParameterSource | Mapping[str, ParameterSource] | None = None
-    ) -> Exported:
+    ) -> CompileInput:
         """Return the module with what targets need beside it.
 
         Args:
@@ -354,7 +421,14 @@ class ExportOutput:
         """
         if parameters is None and self._loaded_from is None:
             parameters = by_scope(self.compiled_module.external_parameters) or None
-        return Exported(self.mlir_module, self.resources, parameters)
+        return CompileInput(self.mlir_module, self.resources, parameters)
+
+    def _check(self, made: Recipe, check: bool | Numerics, path: Path, name: str) -> None:
+        settings = Numerics.of(check)
+        if settings is not None:
+            device = made.target.checking_device(made.options)
+            found = self._verification(made, settings)
+            dataclasses.replace(found, artifact=path, name=name, device=device).report().check()
 
     def _backend(
         self, target: str, backends: str | Sequence[str] | None, options: dict[str, Any]

@@ -27,12 +27,14 @@ from . import (
     run,
     triton_repo,
     unpack,
+    verify,
 )  # fmt: skip
 from .terminal import Stages, report, warnings_in_one_line
 
 _INTERRUPTED = 130
 _SUBCOMMANDS = (
-    export, compile, build, run, inspect, unpack, triton_repo, params, cache, devices, doctor,
+    export, compile, build, verify, run, inspect, unpack, triton_repo, params, cache, devices,
+    doctor,
 )  # fmt: skip
 
 

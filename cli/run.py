@@ -63,7 +63,8 @@ def run(args: argparse.Namespace) -> int:
         parameters = parameters_of(args.parameters)
         executable = load(args.artifact, device=args.device, parameters=parameters)
     function = _function(executable.functions, args.function)
-    positional, named = _arguments(function.signature, args.inputs)
+    leaves = _leaves(function.signature, args.inputs)
+    positional, named = function.signature.call_form(leaves)
     with stage(f"running {function.name}"):
         result = function(*positional, **named)
     _emit(function.signature, result, args.outputs)
@@ -85,29 +86,10 @@ def _output(text: str) -> Path:
     return Path(text[1:])
 
 
-def _arguments(signature: Signature, inputs: Sequence[Input]) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments of a call from the inputs for its leaves."""
-    leaves = _leaves(signature, inputs)
-    trees_of = {parameter.name: parameter.tree for parameter in signature.parameters}
-    positional: list[Any] = []
-    named: dict[str, Any] = {}
-    for parameter in signature.python().parameters.values():
-        value = trees.unflatten(trees_of[parameter.name], leaves)
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            positional.extend(value)
-        elif parameter.kind is parameter.VAR_KEYWORD:
-            named.update(value)
-        elif parameter.kind is parameter.KEYWORD_ONLY:
-            named[parameter.name] = value
-        else:
-            positional.append(value)
-    return positional, named
-
-
 def _leaves(signature: Signature, inputs: Sequence[Input]) -> list[Any]:
-    """Return a value for each leaf of the arguments: an input, or the constant that it is."""
+    """Return a value for each input at run time, in order."""
     paths = signature.input_paths()
-    leaves = [getattr(leaf, "value", None) for leaf in signature.inputs]
+    leaves: dict[int, Any] = {}
     open_ = [i for i, leaf in enumerate(signature.inputs) if not isinstance(leaf, ConstantSpec)]
     for given in inputs:
         index = paths.index(given.name) if given.name in paths else None
@@ -120,7 +102,7 @@ def _leaves(signature: Signature, inputs: Sequence[Input]) -> list[Any]:
     if open_:
         missing = ", ".join(paths[index] for index in open_)
         raise SignatureError(f"there is no --input for {missing}: {_expected(signature)}")
-    return leaves
+    return [leaves[index] for index in sorted(leaves)]
 
 
 def _expected(signature: Signature) -> str:

@@ -137,7 +137,7 @@ class IreeModule:
     def _open_bytecode(self) -> Any:
         try:
             return iree.VmModule.mmap(_instance(), str(self.path))
-        except (ValueError, RuntimeError) as error:
+        except (ValueError, RuntimeError, IndexError, KeyError, NotImplementedError) as error:
             raise ArtifactError(
                 f"{self.path} is no module that IREE {version('iree-base-runtime')} can read "
                 f"(made by {_versions(self.info.versions)}): {reason_of(error)}"

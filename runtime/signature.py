@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -171,6 +171,37 @@ class Signature:
                     kind = inspect.Parameter.KEYWORD_ONLY
             made.append(inspect.Parameter(parameter.name, kind, default=default))
         return inspect.Signature(sorted(reversed(made), key=lambda parameter: parameter.kind))
+
+    def call_form(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return the positional and keyword arguments of a call.
+
+        Args:
+            leaves: The values of the inputs at run time, in order; constants are filled in.
+
+        Example:
+            >>> parameters = (Parameter("x", "KEYWORD_ONLY", ["list", [0, 1]]),)
+            >>> s = Signature("main", parameters, (ScalarSpec("int"), ConstantSpec("a")))
+            >>> s.call_form([5])
+            ([], {'x': [5, 'a']})
+        """
+        given = iter(leaves)
+        values = [
+            leaf.value if isinstance(leaf, ConstantSpec) else next(given) for leaf in self.inputs
+        ]
+        trees_of = {parameter.name: parameter.tree for parameter in self.parameters}
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        for parameter in self.python().parameters.values():
+            value = trees.unflatten(trees_of[parameter.name], values)
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                args.extend(value)
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                kwargs.update(value)
+            elif parameter.kind is parameter.KEYWORD_ONLY:
+                kwargs[parameter.name] = value
+            else:
+                args.append(value)
+        return args, kwargs
 
     def _default(self, parameter: Parameter) -> Any:
         indices = trees.leaf_paths(parameter.tree, "")

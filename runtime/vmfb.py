@@ -22,6 +22,7 @@ from .dtypes import DTYPES, DType
 from .errors import ArtifactError, DeviceError
 from .files import StrPath
 from .stored_zip import ZIP_ERRORS, span_of
+from .zip_directory import check_end, check_members
 
 MEMBER = "pelton.json"
 """Name of the member that Pelton adds."""
@@ -29,7 +30,7 @@ MEMBER = "pelton.json"
 FORMAT = 1
 """Version of that member. 1: the first."""
 
-_MAX_INFO_BYTES = 64 << 20
+_MAX_INFO_BYTES = 16 << 20
 _MAX_DEVICES = 256
 
 ParameterTable = dict[str, dict[str, tuple[DType, tuple[int, ...]]]]
@@ -130,11 +131,16 @@ def read_info(path: StrPath) -> VmfbInfo:
     path = Path(path)
     with open(path, "rb") as file:
         if file.read(2) != b"PK":
-            return VmfbInfo()  # a bare flatbuffer: IREE's own verifier is the check
+            raise ArtifactError(
+                f"{path} is bare bytecode without a checksum, which cannot be told from damaged "
+                "code; compile it as the ZIP that iree-compile writes by default"
+            )
+    check_end(path)
     try:
         with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
+            check_members(archive.infolist())
             members = {member.filename: member for member in archive.infolist()}
-            if "module.fb" not in members or len(archive.infolist()) != len(members):
+            if "module.fb" not in members:
                 raise ArtifactError(f"{path} is no IREE module: it holds {sorted(members)}")
             _check_checksums(file, list(members.values()), path)
             if MEMBER not in members:

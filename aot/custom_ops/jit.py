@@ -38,7 +38,7 @@ from ..importer import set_reflection
 from ..in_place import state_in_place_use
 from ..mlir_module import new_module
 from ..signatures import versions
-from ..targets import Exported
+from ..targets import CompileInput
 from ..tensor_data import dtype_row
 from .bodies import Argument, Bodies
 from .registry import CustomOp
@@ -149,7 +149,7 @@ def _compile(
     state_in_place_use(builder)
     made = recipe("cpu", {}, Storage())
     with made.private_file() as path:
-        made.make(Exported(module, Resources({})), path, private=True)
+        made.make(CompileInput(module, Resources({})), path, private=True)
         return load(path)
 
 

@@ -16,7 +16,7 @@ from ..fingerprint import Resources
 
 
 @dataclass(frozen=True)
-class Exported:
+class CompileInput:
     """What a target compiles.
 
     Attributes:
@@ -66,6 +66,13 @@ class Target(Protocol):
             ExportError: An option is unknown or has an impossible value.
         """
 
+    def checking_device(self, options: Any) -> str | None:
+        """Return the device to check an artifact on; None: the one that `runtime.load` takes.
+
+        Args:
+            options: What `options` returned.
+        """
+
     def identity(self, options: Any) -> Mapping[str, Any]:
         """Return, as JSON, all that decides the artifact beside the module.
 
@@ -77,7 +84,7 @@ class Target(Protocol):
             options: What `options` returned.
         """
 
-    def build(self, exported: Exported, path: Path, options: Any) -> Artifact:
+    def build(self, exported: CompileInput, path: Path, options: Any) -> Artifact:
         """Compile a module to the file `path`.
 
         Args:
@@ -140,7 +147,7 @@ class FunctionReport:
 class ReportingTarget(Protocol):
     """A target that tells what it takes before anything is built."""
 
-    def report(self, exported: Exported, options: Any) -> list[FunctionReport]:
+    def report(self, exported: CompileInput, options: Any) -> list[FunctionReport]:
         """Return a report for each entry point.
 
         Args:

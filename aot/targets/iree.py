@@ -17,7 +17,7 @@ from pelton.runtime.vmfb import VmfbInfo, append_info
 
 from ..errors import ExportError
 from ..mlir_module import device_count, parameters_of
-from .base import Artifact, Exported, make_options
+from .base import Artifact, CompileInput, make_options
 from .iree_compiler import (
     CompilerFailed,
     compile_error,
@@ -153,6 +153,10 @@ class IreeTarget:
             raise ExportError("target 'rocm' needs an architecture, as in 'rocm:gfx942'")
         return options
 
+    def checking_device(self, options: IreeOptions) -> str | None:
+        """Programs are checked where they run."""
+        return None
+
     def identity(self, options: IreeOptions) -> Mapping[str, Any]:
         """Return all that decides the artifact beside the module, without running the compiler."""
         host = self.backend == "llvm-cpu" and options.target_cpu == "host"
@@ -167,7 +171,7 @@ class IreeTarget:
             "processor": processor_identity() if host else None,
         }
 
-    def build(self, exported: Exported, path: Path, options: IreeOptions) -> Artifact:
+    def build(self, exported: CompileInput, path: Path, options: IreeOptions) -> Artifact:
         """Compile a module to a `.vmfb`.
 
         Raises:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import re
+import signal
 import subprocess
 import tempfile
 import threading
@@ -66,13 +68,36 @@ def compile_file_isolated(source: Path, target: Path, flags: Sequence[str]) -> N
         CompilerFailed: The compiler refused the module, or crashed.
     """
     tool = Path(ctypes_dl.__file__).parent.parent / "_mlir_libs" / "iree-compile"
-    done = subprocess.run(
-        [str(tool), str(source), "-o", str(target), *flags], capture_output=True, text=True
-    )
-    if done.returncode < 0:
-        raise CompilerFailed(f"the compiler crashed (signal {-done.returncode})\n{done.stderr}")
-    if done.returncode:
-        raise CompilerFailed(done.stderr)
+    status, said = _run([str(tool), str(source), "-o", str(target), *flags])
+    if status < 0:
+        raise CompilerFailed(f"the compiler crashed (signal {-status})\n{said}")
+    if status:
+        raise CompilerFailed(said)
+
+
+def _run(command: Sequence[str]) -> tuple[int, str]:
+    """Run a tool; return its status and its diagnostics.
+
+    Whatever ends the wait, an interrupt for instance, ends the tool with all that it has started,
+    and removes the files that it was working on.
+    """
+    with tempfile.TemporaryDirectory(prefix="pelton-") as folder:
+        child = subprocess.Popen(
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env={**os.environ, "TMPDIR": folder},
+            start_new_session=True,
+        )
+        try:
+            said = child.communicate()[1]
+        except BaseException:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            raise
+        return child.returncode, said
 
 
 def _new_session(flags: Sequence[str]) -> Session:

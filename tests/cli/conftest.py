@@ -43,6 +43,15 @@ def make_net():
     return Net().eval()
 
 
+def make_other_net():
+    torch.manual_seed(1)
+    return Net().eval()
+
+
+def third_row(i):
+    return torch.arange(10.0)[i] * 2
+
+
 def make_training_net():
     return nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
 

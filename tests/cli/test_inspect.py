@@ -89,7 +89,7 @@ def test_a_blob_has_no_type(tmp_path: Path, capsys: Capture) -> None:
         (b"hello", "cannot be inspected: it is unknown; known: MLIR text, MLIR bytecode, "),
         (b"module {", "is no valid MLIR"),
         (b"PK\3\4 and no more", "is truncated or damaged"),
-        (b"\0\0\0\0IREE....", "is no module that IREE"),
+        (b"\0\0\0\0IREE....", "is bare bytecode without a checksum"),
         (b"IRPA", "is no sound IREE parameter archive"),
     ],
 )

@@ -13,8 +13,8 @@ import torch
 from iree.compiler.ir import Block, Operation, Type, Value
 from torch.fx import Node
 
-from ...errors import PeltonError, UnsupportedOpError
-from .scope import KEPT, Scope, dtype_of, typed
+from ...errors import PeltonError, SourceLocation, UnsupportedOpError
+from .scope import KEPT, LOCATION, Scope, dtype_of, typed
 from .source import Global, ModuleSource, location_of
 from .types import tensor_type, value_dtype
 
@@ -68,7 +68,7 @@ class Raiser:
         self._values: dict[Value, Any] = {}
         self._loaded: dict[str, Node] = {}
         self._names: dict[str, int] = {}
-        self._trace: str | None = None
+        self._location: SourceLocation | None = None
 
     # Values of the module.
 
@@ -104,7 +104,7 @@ class Raiser:
             UnsupportedOpError: An operation cannot be raised; names the user's line.
         """
         for op in [view.operation for view in block.operations][:-1]:
-            self._trace = _stack_trace(op)
+            self._location = location_of(op) or self._location
             try:
                 self._handler_of(op)(self, op)
             except PeltonError:
@@ -143,9 +143,10 @@ class Raiser:
             dtype: The element type of its result; None: a number, a list, or nothing.
             keywords: Its keyword arguments.
         """
-        node = self.scope.call(target, args, dict(keywords or {}))
-        node.stack_trace = self._trace
-        return typed(node, dtype)
+        node = typed(self.scope.call(target, args, dict(keywords or {})), dtype)
+        node.meta[LOCATION] = self._location
+        node.stack_trace = _stack_trace(self._location)
+        return node
 
     def emit_effect(self, target: Callable[..., Any], *args: Any) -> None:
         """Add a call that is there for what it does, unless effects are left out."""
@@ -243,9 +244,9 @@ class Raiser:
         return self._loaded[item.symbol]
 
 
-def _stack_trace(op: Operation) -> str | None:
-    location = location_of(op)
-    return f'File "{location.file}", line {location.line}, in {op.name}' if location else None
+def _stack_trace(location: SourceLocation | None) -> str | None:
+    """Return a place in the form that torch keeps it in, and takes along when it traces."""
+    return f'File "{location.file}", line {location.line}, in forward' if location else None
 
 
 def _not_negative(size: Any) -> Any:

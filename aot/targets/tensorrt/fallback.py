@@ -11,7 +11,7 @@ from pelton.runtime.progress import stage
 from pelton.runtime.signature import STATE_GET, STATE_SET
 
 from ...errors import UnsupportedOpError
-from ..base import Exported
+from ..base import CompileInput
 from ..iree import IreeTarget
 from ..raise_fx import FUNCTIONS, ModuleSource, raise_function, symbol_of
 from .bounds import profiled
@@ -23,7 +23,7 @@ _CPU = IreeTarget("cpu", backend="llvm-cpu")
 
 
 def built_by_iree(
-    exported: Exported,
+    exported: CompileInput,
     source: ModuleSource,
     name: str,
     capability: str,
@@ -46,7 +46,7 @@ def built_by_iree(
         CompileError: IREE failed as well.
     """
     raised = raise_function(source, name, weights_as_inputs=True, effects=False)
-    alone = Exported(_only(exported.module_op, name), exported.resources, exported.parameters)
+    alone = CompileInput(_only(exported.module_op, name), exported.resources, exported.parameters)
     files: dict[Role, Path] = {"fallback": folder / "cuda.vmfb"}
     with stage(f"{name}: compiling with IREE for cuda"):
         cuda = _GPU.options({"arch": f"sm_{capability.replace('.', '')}"})

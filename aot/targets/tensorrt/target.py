@@ -17,7 +17,7 @@ from pelton.runtime.parameter import parameter_of
 from pelton.runtime.trtm import write_trtm
 
 from ...errors import ExportError, UnsupportedOpError
-from ..base import Artifact, Exported, FunctionReport, make_options
+from ..base import Artifact, CompileInput, FunctionReport, make_options
 from ..raise_fx import ModuleSource, open_source
 from .bounds import check_profiles
 from .engine import BuildSettings
@@ -67,6 +67,10 @@ class TensorRTTarget:
             )
         return options
 
+    def checking_device(self, options: TensorRTOptions) -> str | None:
+        """Return the reference device where there is no GPU and the package has its graphs."""
+        return "reference" if options.reference and not torch.cuda.is_available() else None
+
     def identity(self, options: TensorRTOptions) -> Mapping[str, Any]:
         """Return all that decides the package beside the module and its parameters."""
         flavor = find_flavor(options.flavor)
@@ -82,7 +86,7 @@ class TensorRTTarget:
             "versions": _versions(),
         }
 
-    def build(self, exported: Exported, path: Path, options: TensorRTOptions) -> Artifact:
+    def build(self, exported: CompileInput, path: Path, options: TensorRTOptions) -> Artifact:
         """Compile a module to a `.trtm` package.
 
         Raises:
@@ -123,7 +127,7 @@ class TensorRTTarget:
         fallen_back = [note for each in done for note in each.entry_point.notes if "IREE" in note]
         return Artifact(path, (*notes, *fallen_back))
 
-    def report(self, exported: Exported, options: TensorRTOptions) -> list[FunctionReport]:
+    def report(self, exported: CompileInput, options: TensorRTOptions) -> list[FunctionReport]:
         """Return for each entry point what TensorRT would take, without building anything.
 
         Raises:
@@ -137,7 +141,7 @@ class TensorRTTarget:
         return [report_on(library, source, name, options) for name in names]
 
 
-def _opened(exported: Exported) -> ModuleSource:
+def _opened(exported: CompileInput) -> ModuleSource:
     return open_source(
         exported.module_op, resources=exported.resources.data, parameters=exported.parameters
     )
@@ -145,7 +149,7 @@ def _opened(exported: Exported) -> ModuleSource:
 
 def _built_functions(
     library: Library,
-    exported: Exported,
+    exported: CompileInput,
     source: ModuleSource,
     settings: BuildSettings,
     folder: Path,

@@ -1,0 +1,1 @@
+"""Hostile files: mutations of every format, each read in a child process under limits."""

@@ -1,0 +1,1 @@
+"""Wrong uses, and the page of errors that is made from them."""
