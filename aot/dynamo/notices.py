@@ -1,4 +1,4 @@
-"""The notice that a graph runs in eager, at the user's own line."""
+"""What users are told of a graph, at their own line."""
 
 from __future__ import annotations
 
@@ -18,11 +18,16 @@ def tell_fallback(module: GraphModule, error: PeltonError, target: str) -> None:
         error: Why it cannot be compiled.
         target: The target.
     """
-    location = error.location or _first_location(module)
     text = (
         f"a graph of {_count(module)} operators runs in eager, as it cannot be compiled for "
         f"{target!r}: {error}; options={{'fallback': False}} makes this an error"
     )
+    tell(module, text, error.location)
+
+
+def tell(module: GraphModule, text: str, location: SourceLocation | None = None) -> None:
+    """Warn about a graph at a line of the user's; by default at its first."""
+    location = location or _first_location(module)
     if location is None:
         warnings.warn(text, UserWarning, stacklevel=2)
     else:

@@ -187,7 +187,7 @@ def _call(
     placeholders: Sequence[Node],
     places: Mapping[Any, _Place],
 ) -> tuple[Callable[..., Tensor], Any, Any]:
-    """Return what draws a node's numbers, with stand-ins for the arguments that are known at the call."""
+    """Return what draws a node's numbers, with stand-ins for what is known at the call."""
 
     def size(value: Any) -> int | _Size:
         if not isinstance(value, torch.SymInt):
