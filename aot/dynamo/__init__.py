@@ -1,5 +1,6 @@
 """`torch.compile(model, backend="pelton")`: graphs of TorchDynamo, compiled and called in place."""
 
 from .backend import backend
+from .explain import Explanation, explain
 
-__all__ = ["backend"]
+__all__ = ["Explanation", "backend", "explain"]
