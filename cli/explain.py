@@ -23,7 +23,7 @@ from .terminal import results_console
 
 if TYPE_CHECKING:
     from pelton.aot.dynamo import Explanation
-    from pelton.aot.dynamo.explain import Graph, Guards
+    from pelton.aot.dynamo.explanation import Graph, Guards
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

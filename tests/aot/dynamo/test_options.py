@@ -37,7 +37,7 @@ def test_wrong_options_are_named_with_those_that_there_are(
 def test_a_target_without_its_device_is_an_error_before_anything_is_compiled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pelton.aot.dynamo.backend.compile_graph", None)
+    monkeypatch.setattr("pelton.aot.dynamo.torch_compile.compile_graph", None)
     with pytest.raises(aot.DeviceError, match="'cuda:sm_80' needs a CUDA device, and torch"):
         call(options={"target": "cuda:sm_80"})
 

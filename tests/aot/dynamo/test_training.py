@@ -12,9 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from ...programs import assert_same
-from .test_backend import compiled
-
-ConvNet = nn.Sequential
+from .test_torch_compile import compiled
 
 
 def conv_net() -> nn.Module:
@@ -41,7 +39,7 @@ def images(step: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def texts(step: int) -> tuple[torch.Tensor, torch.Tensor]:
-    tokens = torch.randint(0, 10, (2, 4 + step))
+    tokens = torch.randint(0, 10, (2, 4))
     return tokens, tokens
 
 
@@ -49,7 +47,7 @@ def losses(
     model: nn.Module, call: Callable[..., Any], batches: Callable[[int], Any], steps: int
 ) -> list[float]:
     """Train for a few steps; return the loss of each."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     found = []
     for step in range(steps):
         torch.manual_seed(step)
@@ -71,7 +69,7 @@ def test_a_training_loop_is_that_of_eager(
     expected = losses(eager, eager, batches, 3)
     assert expected[-1] != expected[0]
     assert losses(model, compiled(model), batches, 3) == pytest.approx(expected, rel=1e-4)
-    assert_same(model.state_dict(), eager.state_dict(), rtol=2e-3, atol=2e-4)
+    assert_same(model.state_dict(), eager.state_dict(), rtol=1e-3, atol=1e-5)
 
 
 OPERATORS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {

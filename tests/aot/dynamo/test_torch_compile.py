@@ -47,13 +47,9 @@ def test_the_back_end_is_found_without_importing_pelton() -> None:
     code = (
         "import sys, torch\n"
         "assert 'pelton' in torch._dynamo.list_backends()\n"
+        "assert 'pelton.aot' not in sys.modules\n"
         "fast = torch.compile(lambda x: x + 1, backend='pelton')\n"
-        "assert not any(name.startswith('pelton.aot') for name in sys.modules)\n"
         "assert fast(torch.ones(2)).tolist() == [2, 2]\n"
-    )
-    # compiling is what `lookup_backend` does; so only the first assertion holds before it
-    code = code.replace("fast =", "assert 'pelton.aot' not in sys.modules\nfast =").replace(
-        "assert not any(name.startswith('pelton.aot') for name in sys.modules)\n", ""
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
@@ -225,7 +221,7 @@ def test_calls_and_compiles_may_come_from_several_threads() -> None:
             x = torch.randn(size, 8)
             for _ in range(20):
                 assert_same(fast(x), model(x))
-            aot.export(model, args=(x,))
+            aot.export(copy.deepcopy(model), args=(x,))
         except Exception as error:
             failures.append(error)
 
