@@ -126,8 +126,8 @@ def average_backward(
     """Return the gradient of an average over windows."""
 
     def windows(axis: int) -> Tensor:
-        size, kernel, pad = (x.shape[axis], *(given[axis % len(given)] for given in pairs))
-        step = (stride or kernel_size)[axis % len(stride or kernel_size)]
+        size = x.shape[axis]
+        kernel, pad, step = (given[axis % len(given)] for given in per_axis)
         starts = torch.arange(grad.shape[axis], device=x.device) * step - pad
         ends = (starts + kernel).clamp(max=size + pad)
         counts = ends - starts
@@ -137,5 +137,5 @@ def average_backward(
             counts = ends.clamp(max=size) - starts.clamp(min=0)
         return _windows(starts, ends, size, counts)
 
-    pairs = (kernel_size, padding)
+    per_axis = (kernel_size, padding, stride or kernel_size)
     return _spread(grad, windows(-2), windows(-1)) / (divisor_override or 1)

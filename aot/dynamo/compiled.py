@@ -37,10 +37,10 @@ def call_of(parts: Parts, run: Run, draws: Draws | None = None) -> GraphCall:
         results = run([*[arguments[index] for index in inputs], *held])
         found: list[Any] = []
         for output in outputs:
-            if type(output) is Computed:
+            if isinstance(output, Computed):
                 result = results[output.position]
                 found.append(result if output.order is None else result.permute(output.order))
-            elif type(output) is Given:
+            elif isinstance(output, Given):
                 found.append(arguments[output.position])
             else:
                 found.append(output.value)

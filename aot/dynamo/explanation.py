@@ -169,7 +169,7 @@ def explain(program: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanati
 
 def _break(reason: Any) -> Break:
     lines = [line.strip() for line in str(reason.reason).splitlines()]
-    told = collections.defaultdict(str)
+    told: collections.defaultdict[str, str] = collections.defaultdict(str)
     for line in lines:
         name, colon, text = line.partition(": ")
         if colon and name in ("Explanation", "Hint") and not told[name]:

@@ -190,7 +190,7 @@ def _program_graph(
 
 def _in_order_of_memory(graph: Graph, node: Node) -> Node:
     """Return a result with its dimensions in the order that eager has them in memory."""
-    value = node.meta.get("val")
+    value: Any = node.meta.get("val")
     layout = layout_of(value)
     if layout is None:
         return node
@@ -228,7 +228,7 @@ def _exported(module: GraphModule) -> ExportedProgram:
         UnsupportedOpError: It takes something that is neither a tensor nor a number.
     """
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
-    (results,) = module.graph.output_node().args
+    results: Any = module.graph.output_node().args[0]
     signature = ExportGraphSignature(
         [InputSpec(InputKind.USER_INPUT, _argument(node), None) for node in placeholders],
         [OutputSpec(OutputKind.USER_OUTPUT, _argument(node), None) for node in results],

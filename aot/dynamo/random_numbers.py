@@ -166,8 +166,9 @@ def _is_random(node: Node) -> bool:
     if "dropout_p" not in names:
         return True
     position = names.index("dropout_p")
-    given = node.args[position] if position < len(node.args) else node.kwargs.get("dropout_p", 0.0)
-    return given != 0
+    by_name: Any = node.kwargs.get("dropout_p", 0.0)
+    given: Any = node.args[position] if position < len(node.args) else by_name
+    return bool(given != 0)
 
 
 def _places(placeholders: Sequence[Node]) -> dict[Any, _Place]:

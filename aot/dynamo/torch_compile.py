@@ -64,8 +64,8 @@ def _through_autograd(
     module: GraphModule, example_inputs: Sequence[Any], options: Options
 ) -> Callable[..., Any]:
     """Compile the forward graph now, and the backward graph when AOTAutograd asks for it."""
-    from functorch.compile import min_cut_rematerialization_partition
     from torch._dynamo.backends.common import aot_autograd
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
 
     compiler = aot_autograd(
         fw_compiler=functools.partial(compile_graph, options=options),
