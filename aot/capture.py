@@ -8,6 +8,7 @@ signature. So their kinds never depend on what torch's own containers support.
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import threading
 import types
@@ -29,7 +30,30 @@ from .errors import ExportError, PeltonError, UnsupportedOpError, user_location_
 from .purity import SideEffects, version_of
 from .source_lines import program_lines
 
-TRACING_LOCK = threading.RLock()
+
+class _TracingLock:
+    """torch's own lock of compilations, which may be taken again by the thread that has it.
+
+    TorchDynamo holds it when it calls our back end, and takes it within strict exports. With a lock
+    of ours beside it, two threads could each hold one and wait for the other.
+    """
+
+    def __enter__(self) -> None:
+        _compile_lock().acquire()
+
+    def __exit__(self, *_: object) -> None:
+        _compile_lock().release()
+
+
+@functools.cache
+def _compile_lock() -> threading.RLock:
+    from torch._dynamo import convert_frame  # takes its time; torch.export needs it in any case
+
+    lock: threading.RLock = getattr(convert_frame, "compile_lock", threading.RLock())
+    return lock
+
+
+TRACING_LOCK = _TracingLock()
 """Held while torch traces: torch.export is not safe to run from several threads at once."""
 
 _HOLDER = "root"

@@ -99,13 +99,16 @@ def with_constraints_of(
     return dataclasses.replace(signature, constraints=(*signature.constraints, *new))
 
 
-def signature_of_program(exported: ExportedProgram, program: Program, name: str) -> Signature:
+def signature_of_program(
+    exported: ExportedProgram, program: Program, name: str, *, guarded: bool = False
+) -> Signature:
     """Return the signature of an `ExportedProgram` that torch.export made elsewhere.
 
     Args:
         exported: The program as it came.
         program: The same, normalised.
         name: The function's name.
+        guarded: Whether whoever calls it checks what it relies on, so that it need not be stated.
 
     Raises:
         ExportError: Its inputs or results are of a structure that a signature cannot hold.
@@ -146,7 +149,7 @@ def signature_of_program(exported: ExportedProgram, program: Program, name: str)
         results=results,
         dims=dims.table(),
         producer=versions(),
-        constraints=constraints_of(exported, dims.names, oblivious=False),
+        constraints=() if guarded else constraints_of(exported, dims.names, oblivious=False),
     )
 
 

@@ -21,6 +21,7 @@ from . import (
     compile,
     devices,
     doctor,
+    explain,
     export,
     inspect,
     params,
@@ -28,13 +29,13 @@ from . import (
     triton_repo,
     unpack,
     verify,
-)  # fmt: skip
+)
 from .terminal import Stages, report, warnings_in_one_line
 
 _INTERRUPTED = 130
 _SUBCOMMANDS = (
-    export, compile, build, verify, run, inspect, unpack, triton_repo, params, cache, devices,
-    doctor,
+    export, explain, compile, build, verify, run, inspect, unpack, triton_repo, params, cache,
+    devices, doctor,
 )  # fmt: skip
 
 

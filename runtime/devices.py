@@ -141,6 +141,8 @@ def _create(canonical: str, uri: str) -> Device:
         )
     if index and not index.isdigit():
         raise DeviceError(f"device {uri!r}: the index after ':' must be a number")
+    # torch.compile keeps objects until the process is gone, which the binding would print at exit.
+    iree._binding.disable_leak_checker()
     if driver_name == "local-task":
         iree.flags.parse_flags(f"--task_worker_stack_size={WORKER_STACK_BYTES}")
     try:

@@ -254,6 +254,19 @@ class Function:
         results = self._run(leaves)
         return results[0] if self._tree == 0 else trees.unflatten(self._tree, results)
 
+    def call_leaves(self, leaves: Sequence[Any]) -> list[Any]:
+        """Call with the leaves that are inputs at run time, of which nothing is checked.
+
+        For callers that made sure of types, sizes and constraints, such as compiled code.
+
+        Args:
+            leaves: Tensors and numbers, in order.
+
+        Returns:
+            The leaves of the result, constants too.
+        """
+        return self._run(leaves)
+
     @property
     def name(self) -> str:
         """The name of the entry point."""

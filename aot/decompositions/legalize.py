@@ -66,12 +66,12 @@ def must_retrace(program: ExportedProgram, functions: DecompositionTable) -> boo
         if not isinstance(node.target, OpOverload) or node.target._schema.is_mutable:
             return True
         function = functions.get(node.target)
-        if function is not None and _applies(function, node):
+        if function is not None and applies(function, node):
             return True
     return False
 
 
-def _applies(function: Decomposition, node: Node) -> bool:
+def applies(function: Decomposition, node: Node) -> bool:
     """Tell whether a decomposition does not answer `NotImplemented` for what a node computes."""
     args, kwargs = tree_map_only(Node, lambda n: n.meta["val"], (node.args, node.kwargs))
     modes = [leaf.fake_mode for leaf in tree_leaves(args) if isinstance(leaf, FakeTensor)]

@@ -13,6 +13,7 @@ from torch._ops import OperatorBase, OpOverloadPacket
 from . import (
     activations,
     attention,
+    backward,
     booleans,
     complexes,
     convolutions,
@@ -21,6 +22,7 @@ from . import (
     elementary,
     elimination,
     experts,
+    flash_attention,
     fourier,
     indexing,
     integers,
@@ -42,9 +44,11 @@ from .family import DecompositionTable, Entry, chain
 FAMILIES = (
     activations.FAMILY,
     attention.FAMILY,
+    backward.FAMILY,
     pooling.FAMILY,
     convolutions.FAMILY,
     experts.FAMILY,
+    flash_attention.FAMILY,
     fourier.FAMILY,
     padding.FAMILY,
     sampling.FAMILY,

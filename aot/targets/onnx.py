@@ -211,7 +211,7 @@ def _converted(raised: Raised, program: ExportedProgram) -> Any:
 
 
 def _conversion_error(raised: Raised, program: ExportedProgram, error: Exception) -> ExportError:
-    missing = _unsupported(program)
+    missing = unsupported_operators(program)
     if missing:
         return UnsupportedOpError(
             f"{raised.name}(): operators that have no form in ONNX: {', '.join(missing)}",
@@ -224,7 +224,7 @@ def _conversion_error(raised: Raised, program: ExportedProgram, error: Exception
     return UnsupportedOpError(f"{raised.name}() cannot be converted to ONNX: {text}")
 
 
-def _unsupported(program: ExportedProgram) -> list[str]:
+def unsupported_operators(program: ExportedProgram) -> list[str]:
     """Return the operators that torch.onnx has no form for, after its own decompositions."""
     exporter = "torch.onnx._internal.exporter"
     registration = importlib.import_module(f"{exporter}._registration")

@@ -1,0 +1,50 @@
+"""What torch calls in place of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .graph import Computed, Given, Parts
+from .random_numbers import Draws
+
+Run = Callable[[Sequence[Any]], list[Any]]
+"""Takes the inputs of a program and gives its results."""
+
+GraphCall = Callable[[list[Any]], Any]
+"""Takes the list of a graph's inputs, which it may empty, and gives its outputs."""
+
+
+def boxed(call: GraphCall) -> GraphCall:
+    """Mark a function as one that takes its arguments in one list, as AOTAutograd asks."""
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return call
+
+
+def call_of(parts: Parts, run: Run, draws: Draws | None = None) -> GraphCall:
+    """Return what computes the outputs of a graph.
+
+    Args:
+        parts: The graph, taken apart.
+        run: Calls its program.
+        draws: The random numbers that are its last inputs.
+    """
+    inputs, held, outputs = parts.inputs, parts.held, parts.outputs
+
+    def call(arguments: list[Any]) -> list[Any]:
+        if draws is not None:
+            arguments.extend(draws(arguments))
+        results = run([*[arguments[index] for index in inputs], *held])
+        found: list[Any] = []
+        for output in outputs:
+            if isinstance(output, Computed):
+                result = results[output.position]
+                found.append(result if output.order is None else result.permute(output.order))
+            elif isinstance(output, Given):
+                found.append(arguments[output.position])
+            else:
+                found.append(output.value)
+        arguments.clear()
+        return found
+
+    return boxed(call)
