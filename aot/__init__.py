@@ -50,6 +50,7 @@ from .procedural.jittable import jittable
 from .specs import DimensionInputInfo, InputInfo, NamedDimension, ShapeBounds
 from .tensor_traits import DeviceAffinity, DeviceTensorTrait, ExternalTensorTrait
 from .to_torch import TorchProgram, to_torch
+from .tuning import Trial, Tuned, tune
 
 __all__ = [
     "IREE",
@@ -85,6 +86,8 @@ __all__ = [
     "ShapeBounds",
     "SignatureError",
     "TorchProgram",
+    "Trial",
+    "Tuned",
     "UnsupportedOpError",
     "abstractify",
     "compile",
@@ -103,5 +106,6 @@ __all__ = [
     "print",
     "save_module_parameters",
     "to_torch",
+    "tune",
     "while_loop",
 ]

@@ -29,6 +29,7 @@ from .params import ParameterArchiveBuilder
 from .targets import Artifact
 from .targets.onnx import OnnxProgram, to_onnx
 from .to_torch import open_module
+from .tuning import tune as find_fastest
 
 
 class ImportPhase(enum.Enum):
@@ -240,6 +241,7 @@ class ExportOutput:
         target_backends: str | Sequence[str] | None = (),
         cache_dir: StrPath | Configured | None = CONFIGURED,
         timing_cache_file_path: StrPath | None = None,
+        tune: bool = False,
         **options: Any,
     ) -> Output | None:
         """Compile the module.
@@ -252,6 +254,8 @@ class ExportOutput:
                 flags set on `session`.
             cache_dir: Folder of the compile cache; None: no cache; default: `aot.config.cache_dir`.
             timing_cache_file_path: Where TensorRT keeps kernel timings; default: `aot.config`'s.
+            tune: Time variants of the code on this machine and keep the fastest, as `aot.tune`
+                does; the compile cache remembers which it was.
             options: Options of the target; see `targets.iree.IreeOptions`.
 
         Returns:
@@ -263,6 +267,9 @@ class ExportOutput:
             ArtifactError: `save_to` cannot be written.
         """
         target, options = self._backend(target, target_backends, options)
+        if tune:
+            tuned = find_fastest(self, target=target, cache_dir=cache_dir, **options)
+            options = {**options, "variant": tuned.variant}
         made = recipe(target, options, Storage(cache_dir, timing_cache_file_path))
         if isinstance(save_to, (str, os.PathLike)):
             with stage(f"compiling for {target}"), atomic_path(save_to) as temporary:

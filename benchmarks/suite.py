@@ -75,9 +75,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.gpt = gpt
 
-    def forward(
-        self, token: torch.Tensor, past: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, token: torch.Tensor, past: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         x = self.gpt.tokens(token) + self.gpt.positions.weight[past.shape[4]]
         made = []
         for block, (keys, values) in zip(self.gpt.blocks, past, strict=True):

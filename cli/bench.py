@@ -103,15 +103,15 @@ def _check_inputs(texts: list[str]) -> None:
             )
 
 
+_TIMES = ("", "p50 ms", "p10", "p90", "of eager", "calls/s", "CPU ms")
 _STAGES = ("capture", "compile", "first call")
 
 
 def _print(report: Report) -> None:
     console = results_console()
     console.print(f"{report.program}({', '.join(report.inputs)})", markup=False)
-    headings = ("", "p50 ms", "p10", "p90", "× eager", "calls/s", "CPU ms")
-    headings += tuple(f"{name} s" for name in _STAGES)
-    table = Table(*headings, "memory", "artifact", "difference", box=box.SIMPLE_HEAD)
+    stages = (f"{name} s" for name in _STAGES)
+    table = Table(*_TIMES, *stages, "memory", "artifact", "difference", box=box.SIMPLE_HEAD)
     for column in table.columns[1:]:
         column.justify = "right"
     for row in report.measured:
@@ -137,7 +137,7 @@ def _cells(report: Report, row: Row) -> list[str]:
     return [
         row.way,
         *(f"{row.percentile(percent):.3f}" for percent in (50, 10, 90)),
-        f"{speed:.2f}" if speed else "",
+        f"{speed:.2f}x" if speed else "",
         f"{row.calls_per_second:.0f}",
         f"{row.processor_milliseconds:.3f}",
         *(f"{row.seconds[name]:.2f}" if name in row.seconds else "" for name in _STAGES),

@@ -15,11 +15,11 @@ from collections.abc import Iterator, Sequence
 
 from pelton.runtime.progress import listening
 
-from . import bench, cache, compile, devices, doctor, export, inspect, params, run
+from . import bench, cache, compile, devices, doctor, export, inspect, params, run, tune
 from .terminal import Stages, report, warnings_in_one_line
 
 _INTERRUPTED = 130
-_SUBCOMMANDS = (export, compile, run, bench, inspect, params, cache, devices, doctor)
+_SUBCOMMANDS = (export, compile, tune, run, bench, inspect, params, cache, devices, doctor)
 
 
 def build_parser() -> argparse.ArgumentParser:

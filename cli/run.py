@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         parameters = _parameters(args.parameters)
         executable = load(args.artifact, device=args.device, parameters=parameters)
     function = _function(executable.functions, args.function)
-    positional, named = _arguments(function.signature, args.inputs)
+    positional, named = function.signature.arguments(_leaves(function.signature, args.inputs))
     with stage(f"running {function.name}"):
         result = function(*positional, **named)
     _emit(function.signature, result, args.outputs)
@@ -105,25 +105,6 @@ def _parameters(given: Sequence[str]) -> Any:
             f"--parameters {plain[0]} has no scope and others have; give all one: SCOPE=FILE"
         )
     return scoped or plain or None
-
-
-def _arguments(signature: Signature, inputs: Sequence[Input]) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments of a call from the inputs for its leaves."""
-    leaves = _leaves(signature, inputs)
-    trees_of = {parameter.name: parameter.tree for parameter in signature.parameters}
-    positional: list[Any] = []
-    named: dict[str, Any] = {}
-    for parameter in signature.python().parameters.values():
-        value = trees.unflatten(trees_of[parameter.name], leaves)
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            positional.extend(value)
-        elif parameter.kind is parameter.VAR_KEYWORD:
-            named.update(value)
-        elif parameter.kind is parameter.KEYWORD_ONLY:
-            named[parameter.name] = value
-        else:
-            positional.append(value)
-    return positional, named
 
 
 def _leaves(signature: Signature, inputs: Sequence[Input]) -> list[Any]:

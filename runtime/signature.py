@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -171,6 +171,29 @@ class Signature:
                     kind = inspect.Parameter.KEYWORD_ONLY
             made.append(inspect.Parameter(parameter.name, kind, default=default))
         return inspect.Signature(sorted(reversed(made), key=lambda parameter: parameter.kind))
+
+    def arguments(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return the positional and keyword arguments of a call from a value for each input leaf.
+
+        Example:
+            >>> s = Signature("main", (Parameter("n", "KEYWORD_ONLY", 0),), (ConstantSpec(3),))
+            >>> s.arguments([3])
+            ([], {'n': 3})
+        """
+        trees_of = {parameter.name: parameter.tree for parameter in self.parameters}
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        for parameter in self.python().parameters.values():
+            value = trees.unflatten(trees_of[parameter.name], leaves)
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                positional.extend(value)
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                named.update(value)
+            elif parameter.kind is parameter.KEYWORD_ONLY:
+                named[parameter.name] = value
+            else:
+                positional.append(value)
+        return positional, named
 
     def _default(self, parameter: Parameter) -> Any:
         indices = trees.leaf_paths(parameter.tree, "")

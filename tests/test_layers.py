@@ -25,7 +25,9 @@ RUNTIME_FOR_AOT = {
 }  # fmt: skip
 """What the export may know of the runtime: formats and facts, none of what loads and calls."""
 
-RUNS_ARTIFACTS = ("aot/compile.py", "aot/export.py", "aot/verify", "aot/dynamo", "aot/bench")
+RUNS_ARTIFACTS = (
+    "aot/compile.py", "aot/export.py", "aot/tuning.py", "aot/verify", "aot/dynamo", "aot/bench",
+)  # fmt: skip
 """The places of the export that also load and call what they compiled."""
 
 
@@ -55,7 +57,8 @@ RULES = (
     Rule("tensorrt_rtx", ("aot/targets/tensorrt", "runtime/tensorrt", "cli/"), lazily=True),
     Rule("onnx", ("aot/targets/",), lazily=True),
     Rule("onnxscript", ("aot/targets/",), lazily=True),
-    Rule("onnxruntime", ("aot/targets/",), lazily=True),
+    Rule("onnxruntime", ("aot/targets/", "aot/bench/"), lazily=True),
+    Rule("matplotlib", ("aot/bench/",), lazily=True),
     Rule("transformers", (), lazily=True),
     Rule("aot", ()),
     Rule("cli", ()),

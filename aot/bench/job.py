@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from ..errors import ExportError
+from ..examples import random_tensor
 from ..specs import DimensionInputInfo, InputInfo, bounds_of_size
 
 Argument = Any
@@ -82,8 +82,7 @@ class Subject:
 def example_inputs(args: Any, seed: int = 0) -> Any:
     """Return `args` with values in place of specs.
 
-    Sizes are the `opt` of their range, numbers too. Floats are normally distributed, integers 0 or
-    1 (so that they are in the range of any index), bools true or false.
+    Sizes are the `opt` of their range, numbers too; for elements see `examples.random_tensor`.
 
     Args:
         args: What `aot.export` takes, in any containers.
@@ -103,19 +102,8 @@ def example_inputs(args: Any, seed: int = 0) -> Any:
         if isinstance(spec, DimensionInputInfo):
             return spec.value_bounds[1]
         if isinstance(spec, InputInfo):
-            return _random(spec, generator)
+            shape = [bounds_of_size(size, "InputInfo")[1] for size in spec.shape]
+            return random_tensor(shape, spec.dtype, generator)
         return spec
 
     return pytree.tree_map(value, args)
-
-
-def _random(spec: InputInfo, generator: torch.Generator) -> torch.Tensor:
-    shape = [bounds_of_size(size, "InputInfo")[1] for size in spec.shape]
-    if spec.dtype.is_floating_point:
-        return torch.randn(shape, generator=generator).to(spec.dtype)
-    if spec.dtype.is_complex:
-        return torch.randn(shape, generator=generator, dtype=torch.complex64).to(spec.dtype)
-    try:
-        return torch.randint(0, 2, shape, generator=generator).to(spec.dtype)
-    except RuntimeError as error:
-        raise ExportError(f"no random values of {spec.dtype}: {error}") from error

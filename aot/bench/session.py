@@ -8,7 +8,7 @@ import os
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,7 @@ def measure(
                 row = Row(way)
                 rows.append(row)
                 with stage(f"preparing {way}"):
-                    worker = _prepared(row, lambda job=job: _Process(command, job), settings)
+                    worker = _prepared(row, command, job)
                 if worker is not None:
                     workers[way] = processes.enter_context(worker)
             _check_reference(rows)
@@ -140,13 +140,13 @@ class _Process:
         return {"error": f"the process ended (status {self._process.wait()}){last}"}
 
 
-def _prepared(row: Row, start: Callable[[], _Process], settings: Settings) -> _Process | None:
+def _prepared(row: Row, command: Sequence[str], job: Job) -> _Process | None:
     """Start a way's process and have it made ready; None where that is not possible."""
-    reason = absence(row.way, settings.device)
+    reason = absence(row.way, job.device)
     if reason is not None:
         row.status, row.reason = ABSENT, reason
         return None
-    process = start()
+    process = _Process(command, job)
     try:
         answer = process.ask("prepare")
     except BaseException:
@@ -174,9 +174,7 @@ def _check_reference(rows: Sequence[Row]) -> None:
             )
 
 
-def _take_turns(
-    rows: Sequence[Row], workers: dict[str, _Process], settings: Settings
-) -> None:
+def _take_turns(rows: Sequence[Row], workers: dict[str, _Process], settings: Settings) -> None:
     """Time the ways in turns until each ran for the time that was asked for.
 
     The order moves on by one each round, so that none always follows the same other one.

@@ -44,7 +44,11 @@ def serve(job: Job, load: Callable[[], Subject], asked: TextIO, answers: TextIO)
         answers: Gets one JSON object for each; one that failed has `error`.
     """
     worker = _Worker(job, load)
-    actions = {"prepare": worker.prepare, "turn": worker.turn, "results": worker.results}
+    actions: dict[str, Callable[..., dict[str, Any]]] = {
+        "prepare": worker.prepare,
+        "turn": worker.turn,
+        "results": worker.results,
+    }
     for line in asked:
         request = json.loads(line)
         try:
