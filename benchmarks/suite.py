@@ -6,6 +6,7 @@ folder; `SUITE` has the inputs of all.
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -217,8 +218,8 @@ class Detector(nn.Module):
         features = self.tower(self.body(image))
         distances = F.softplus(self.boxes(features)).flatten(2).transpose(1, 2)
         height, width = features.shape[2:]
-        rows = torch.arange(height, dtype=torch.float32) * 8 + 4
-        columns = torch.arange(width, dtype=torch.float32) * 8 + 4
+        rows = torch.arange(height, dtype=torch.float32, device=image.device) * 8 + 4
+        columns = torch.arange(width, dtype=torch.float32, device=image.device) * 8 + 4
         y = rows[:, None].expand(height, width).flatten()
         x = columns[None].expand(height, width).flatten()
         centres = torch.stack([x, y], 1)
@@ -277,6 +278,23 @@ class Case:
     def program(self) -> str:
         """What `pelton bench` calls it."""
         return f"suite:{self.name}"
+
+    def tensors(self, device: str = "cpu") -> list[torch.Tensor]:
+        """Return inputs of the middle size of each range: the same ones each time."""
+        generator = torch.Generator().manual_seed(0)
+        return [_tensor(text, generator).to(device) for text in self.inputs]
+
+
+_RANGE = re.compile(r"(?<=x)[a-z]+=\d+\.\.(\d+)\.\.\d+")
+_DTYPES = {"f32": torch.float32, "i64": torch.int64, "i1": torch.bool}
+
+
+def _tensor(text: str, generator: torch.Generator) -> torch.Tensor:
+    *sizes, dtype = _RANGE.sub(r"\1", text).split("x")
+    shape = [int(size) for size in sizes]
+    if dtype == "f32":
+        return torch.randn(shape, generator=generator)
+    return torch.randint(0, 2, shape, generator=generator).to(_DTYPES[dtype])
 
 
 SUITE = (

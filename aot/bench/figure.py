@@ -81,7 +81,7 @@ def _draw_calls(axes: Any, report: Report, rows: Sequence[Row]) -> None:
                 xerr=[[middle - low], [high - middle]], error_kw={"ecolor": "#333333"},
             )  # fmt: skip
             speed = report.speed_of(row)
-            text = f"{middle:.2f} ms" + (f"  {speed:.2f}×" if speed and row.way != "eager" else "")
+            text = f"{middle:.2f} ms" + (f"  {speed:.2f}x" if speed and row.way != "eager" else "")
             axes.text(high + longest * 0.02, place, text, va="center")
         else:
             color = "#c92a2a" if row.status == FAILED else "#666666"

@@ -28,6 +28,9 @@ from .job import Job, Subject
 DEFAULT_WAYS = ("eager", "inductor", "cpu", "onnxruntime", "cuda", "tensorrt")
 """What is compared unless somebody names others."""
 
+_TUNED = "-tuned"
+"""The end of a target's name that has it tuned."""
+
 _DRIVERS = {"cuda": "cuda", "rocm": "hip", "vulkan": "vulkan", "vulkan-spirv": "vulkan"}
 """The driver that a target of IREE needs, where it is not the processor's."""
 
@@ -57,13 +60,25 @@ class Prepared:
 
 
 def way_names() -> list[str]:
-    """Return the names of all ways; targets may have an architecture, as in `cuda:sm_80`.
+    """Return the names of all ways.
+
+    Targets may have an architecture, as in `cuda:sm_80`, or be tuned, as in `cpu-tuned`.
 
     Example:
         >>> way_names()[:3]
         ['eager', 'inductor', 'onnxruntime']
     """
     return list(dict.fromkeys((*_OTHERS, *TARGETS)))
+
+
+def base_of(name: str) -> str:
+    """Return the name of a way without architecture and tuning.
+
+    Example:
+        >>> base_of("cuda:sm_80"), base_of("cpu-tuned")
+        ('cuda', 'cpu')
+    """
+    return name.partition(":")[0].removesuffix(_TUNED)
 
 
 def check_way(name: str) -> None:
@@ -73,7 +88,7 @@ def check_way(name: str) -> None:
         ExportError: There is none of that name; lists those that there are.
     """
     known = (*way_names(), *DEFAULT_WAYS)
-    if name.partition(":")[0] not in known:
+    if base_of(name) not in known:
         close = difflib.get_close_matches(name, known, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise ExportError(f"unknown target {name!r}; known: {', '.join(way_names())}{hint}")
@@ -90,7 +105,7 @@ def absence(name: str, device: str = "cpu") -> str | None:
         >>> absence("eager") is None
         True
     """
-    base = name.partition(":")[0]
+    base = base_of(name)
     if base in ("eager", "inductor"):
         missing = device.startswith("cuda") and not torch.cuda.is_available()
         return "PyTorch finds no CUDA device" if missing else None
@@ -128,8 +143,7 @@ def prepare(job: Job, subject: Subject) -> Prepared:
     Raises:
         PeltonError: It cannot be captured, compiled or loaded.
     """
-    base = job.way.partition(":")[0]
-    maker = _OTHERS.get(base, _by_target)
+    maker = _OTHERS.get(base_of(job.way), _by_target)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", UserWarning)
         prepared = maker(job, subject)
@@ -204,13 +218,15 @@ def _captured(prepared: Prepared, subject: Subject) -> ExportOutput:
 
 def _by_target(job: Job, subject: Subject) -> Prepared:
     """Compile for a target of Pelton."""
-    target, _ = find_target(job.way)
+    tuned = job.way.endswith(_TUNED)
+    name = job.way.removesuffix(_TUNED)
+    target, _ = find_target(name)
     suffix = "trtm" if target.name.startswith("tensorrt") else "vmfb"
     path = Path(job.folder, f"{target.name}.{suffix}")
     prepared = Prepared(lambda: None, artifact=path)
     out = _captured(prepared, subject)
     with prepared.stage("compile"):
-        out.compile(path, target=job.way, cache_dir=None)
+        out.compile(path, target=name, cache_dir=None, **({"tune": True} if tuned else {}))
     on_gpu = target.name in _DRIVERS or target.name.startswith("tensorrt")
     device = "cuda" if on_gpu and torch.cuda.is_available() else "cpu"
     with prepared.stage("first call"):
@@ -242,7 +258,9 @@ def _onnxruntime(job: Job, subject: Subject) -> Prepared:
         raise ExportError(f"onnxruntime keeps no state between calls; there is {', '.join(state)}")
     leaves = [leaf for leaf in pytree.tree_leaves(subject.values()) if leaf is not None]
     tensors = [torch.as_tensor(leaf) for leaf in leaves]
-    feeds = {port.name: tensor.numpy() for port, tensor in zip(program.inputs, tensors)}
+    feeds = {
+        port.name: tensor.numpy() for port, tensor in zip(program.inputs, tensors, strict=False)
+    }
     feeds |= {name: tensor.detach().numpy() for name, tensor in program.parameters.items()}
     prepared.call = lambda: session.run(None, feeds)
     with prepared.stage("first call"):
