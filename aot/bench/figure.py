@@ -14,7 +14,12 @@ from pelton.runtime.files import StrPath, atomic_write
 from ..errors import ArtifactError, MissingDependencyError
 from .report import FAILED, Report, Row
 
-_COLORS = {"eager": "#9aa5b1", "inductor": "#5c7cba", "onnxruntime": "#6b9e78"}
+_COLORS = {
+    "eager": "#9aa5b1",
+    "inductor": "#5c7cba",
+    "torch.compile": "#5c7cba",
+    "onnxruntime": "#6b9e78",
+}
 _OWN_COLOR = "#d9480f"
 _STAGES = {"capture": "#f2c14e", "compile": "#d9480f", "first call": "#5c7cba"}
 
@@ -72,7 +77,7 @@ def _draw_calls(axes: Any, report: Report, rows: Sequence[Row]) -> None:
     axes.set_title("one call (ms), lower is better", fontweight="bold", loc="left")
     axes.set_yticks(range(len(rows)), [row.way for row in rows])
     longest = max((row.percentile(90) for row in report.measured), default=1.0)
-    axes.set_xlim(0, longest * 1.35)
+    axes.set_xlim(0, longest * 1.45)
     for place, row in enumerate(rows):
         if row.milliseconds:
             low, middle, high = (row.percentile(percent) for percent in (10, 50, 90))
@@ -119,7 +124,7 @@ def _conditions(report: Report) -> str:
     place = machine.get("gpu") if settings.get("device") == "cuda" else machine.get("processor")
     threads = settings.get("threads", "?")
     return (
-        f"median; lines: 10th to 90th percentile; in turns, {threads} thread"
+        f"median; lines: 10th to 90th percentile; x: as fast as eager; in turns, {threads} thread"
         f"{'' if threads == 1 else 's'} on {place}; torch {machine.get('torch')}"
     )
 

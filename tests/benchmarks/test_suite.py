@@ -10,7 +10,7 @@ import torch
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 sys.path.insert(0, str(FOLDER))
-import suite
+import suite  # noqa: E402
 
 
 @pytest.mark.parametrize("case", suite.SUITE, ids=lambda case: case.name)
