@@ -4,9 +4,9 @@
 
 Hypotheses of where an object is in a picture are cropped, normalised and masked, and a network
 gives each a score. The preprocessing is a few operations that change often: torch.compile fuses
-them where they are. The network is fixed: it is compiled once, to a file that needs no model (TensorRT
-where there is a GPU, else the processor). The whole is measured against eager and against either
-path alone: all of it by torch.compile, all of it as one artifact.
+them where they are. The network is fixed: it is compiled once, to a file that needs no model
+(TensorRT where there is a GPU, else the processor). The whole is measured against eager and against
+either path alone: all of it by torch.compile, all of it as one artifact.
 """
 
 from __future__ import annotations
