@@ -226,7 +226,7 @@ def _by_target(job: Job, subject: Subject) -> Prepared:
     prepared = Prepared(lambda: None, artifact=path)
     out = _captured(prepared, subject)
     with prepared.stage("compile"):
-        out.compile(path, target=name, cache_dir=None, **({"tune": True} if tuned else {}))
+        out.compile(path, target=name, cache_dir=None, tune=tuned)
     on_gpu = target.name in _DRIVERS or target.name.startswith("tensorrt")
     device = "cuda" if on_gpu and torch.cuda.is_available() else "cpu"
     with prepared.stage("first call"):
