@@ -127,7 +127,8 @@ def _print(report: Report) -> None:
     if float(machine["load"]) > float(machine["processors"] or 1) / 2:
         console.print(
             f"[yellow]The machine is busy (load {machine['load']} on {machine['processors']} "
-            "processors): compare the rows with each other, not with other runs.[/]"
+            "processors): threads that wait for each other lose most. Measure again when it is "
+            "idle, or take --threads 1 and the CPU ms.[/]"
         )
 
 
