@@ -49,6 +49,7 @@ benchmarks: $(INSTALLED)
 	$(PYTHON) benchmarks/archives.py
 	$(PYTHON) benchmarks/compile_cache.py
 	$(PYTHON) benchmarks/optimization_levels.py
+	$(PYTHON) benchmarks/speed.py
 
 clean:
 	rm -rf build dist out $(VENV) *.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -51,6 +51,7 @@ from .procedural.jittable import jittable
 from .specs import DimensionInputInfo, InputInfo, NamedDimension, ShapeBounds
 from .tensor_traits import DeviceAffinity, DeviceTensorTrait, ExternalTensorTrait
 from .to_torch import TorchProgram, to_torch
+from .tuning import Trial, Tuned, tune
 from .verify import Numerics, NumericsError, Report
 
 __all__ = [
@@ -92,6 +93,8 @@ __all__ = [
     "ShapeBounds",
     "SignatureError",
     "TorchProgram",
+    "Trial",
+    "Tuned",
     "UnsupportedOpError",
     "abstractify",
     "compile",
@@ -110,5 +113,6 @@ __all__ = [
     "print",
     "save_module_parameters",
     "to_torch",
+    "tune",
     "while_loop",
 ]

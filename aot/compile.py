@@ -21,6 +21,7 @@ from .export import assemble, trace_callable
 from .mlir_module import new_module
 from .output import ExportOutput
 from .profiles import Profiles
+from .tuning import tune as find_fastest
 from .verify import Numerics
 
 
@@ -37,6 +38,7 @@ def compile(
     cache_dir: StrPath | Configured | None = CONFIGURED,
     timing_cache_file_path: StrPath | None = None,
     check: bool | Numerics = False,
+    tune: bool = False,
     **options: Any,
 ) -> Executable:
     """Compile a function or module for this machine and load it.
@@ -63,6 +65,8 @@ def compile(
         cache_dir: Folder of the compile cache; None: no cache; default: `aot.config.cache_dir`.
         timing_cache_file_path: Where TensorRT keeps kernel timings; default: `aot.config`'s.
         check: Run the program against PyTorch before it is returned, as `ExportOutput.verify`.
+        tune: Time variants of the code on this machine and keep the fastest, as `aot.tune`
+            does; the compile cache remembers which it was.
         options: Options of the target.
 
     Returns:
@@ -85,12 +89,13 @@ def compile(
         >>> double.input_infos["x"].shape_bounds.max
         (4, 3)
     """
-    made = recipe(
-        target,
-        {"optimization_level": optimization_level, **options},
-        Storage(cache_dir, timing_cache_file_path),
-    )
+    given = {"optimization_level": optimization_level, **options}
+    storage = Storage(cache_dir, timing_cache_file_path)
+    made = recipe(target, given, storage)  # a wrong option is told before the long work
     exported = _export(func, args, kwargs or {}, profiles)
+    if tune:
+        tuned = find_fastest(exported, target=target, device=device, cache_dir=cache_dir, **given)
+        made = recipe(target, {**given, "variant": tuned.variant}, storage)
     with made.private_file() as path:
         with stage(f"compiling for {target}"):
             artifact = made.make(exported.to_compile(), path, private=True)

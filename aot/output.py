@@ -29,6 +29,7 @@ from .params import ParameterArchiveBuilder
 from .targets import Artifact, CompileInput, FunctionReport, ReportingTarget
 from .targets.onnx import OnnxProgram, to_onnx
 from .to_torch import open_module
+from .tuning import tune as find_fastest
 from .verify import Numerics, Report, Verification
 
 
@@ -327,6 +328,7 @@ class ExportOutput:
         timing_cache_file_path: StrPath | None = None,
         parameters: ParameterSource | Mapping[str, ParameterSource] | None = None,
         check: bool | Numerics = False,
+        tune: bool = False,
         **options: Any,
     ) -> Output | None:
         """Compile the module.
@@ -343,6 +345,8 @@ class ExportOutput:
                 (`tensorrt`), as for `runtime.load`; None: the tensors that the module was exported
                 with.
             check: Run what was compiled against PyTorch, as `verify(numerics=)`, before it is kept.
+            tune: Time variants of the code on this machine and keep the fastest, as `aot.tune`
+                does; the compile cache remembers which it was.
             options: Options of the target; see `targets.iree.IreeOptions` and
                 `targets.tensorrt.TensorRTOptions`.
 
@@ -361,6 +365,9 @@ class ExportOutput:
         target, options = self._backend(target, target_backends, options)
         if isinstance(save_to, (str, os.PathLike)):
             _check_suffix(Path(save_to), target)
+        if tune:
+            tuned = find_fastest(self, target=target, cache_dir=cache_dir, **options)
+            options = {**options, "variant": tuned.variant}
         made = recipe(target, options, Storage(cache_dir, timing_cache_file_path))
         if parameters is not None and not made.target.holds_parameters:
             raise ExportError(

@@ -28,48 +28,11 @@ from pelton import aot, runtime
 
 sys.path.insert(0, str(Path(__file__).parent))
 from models import GPT
-
-
-class ResidualBlock(nn.Module):
-    """Two convolutions with batch normalisation, and the input added."""
-
-    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
-        self.norm1 = nn.BatchNorm2d(outputs)
-        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
-        self.norm2 = nn.BatchNorm2d(outputs)
-        same = stride == 1 and inputs == outputs
-        self.shortcut = nn.Identity() if same else nn.Conv2d(inputs, outputs, 1, stride)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        inner = torch.relu(self.norm1(self.conv1(x)))
-        return torch.relu(self.norm2(self.conv2(inner)) + self.shortcut(x))
-
-
-def residual_network() -> nn.Module:
-    """A small ResNet."""
-    return nn.Sequential(
-        nn.Conv2d(3, 32, 7, 2, 3, bias=False),
-        nn.BatchNorm2d(32),
-        nn.ReLU(),
-        nn.MaxPool2d(3, 2, 1),
-        ResidualBlock(32, 32, 1),
-        ResidualBlock(32, 64, 2),
-        ResidualBlock(64, 128, 2),
-        ResidualBlock(128, 256, 2),
-        nn.AdaptiveAvgPool2d(1),
-        nn.Flatten(),
-        nn.Linear(256, 100),
-    )
+from suite import classifier, mlp
 
 
 def small_gpt() -> nn.Module:
     return GPT(layers=4, width=256, heads=4, vocabulary=1000, context=256)
-
-
-def perceptron() -> nn.Module:
-    return nn.Sequential(nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 1024))
 
 
 LENGTH = aot.NamedDimension("length", 1, 64, 256)
@@ -81,14 +44,14 @@ def tokens(length: int) -> torch.Tensor:
 
 MODELS: dict[str, tuple[Callable[[], nn.Module], aot.InputInfo, torch.Tensor]] = {
     "resnet": (
-        residual_network, aot.InputInfo((1, 3, 128, 128), torch.float32),
+        classifier, aot.InputInfo((1, 3, 128, 128), torch.float32),
         torch.randn(1, 3, 128, 128),
     ),
     "gpt, 64 tokens": (small_gpt, aot.InputInfo((1, 64), torch.int64), tokens(64)),
     "gpt, any length: 64": (small_gpt, aot.InputInfo((1, LENGTH), torch.int64), tokens(64)),
     "gpt, any length: 1": (small_gpt, aot.InputInfo((1, LENGTH), torch.int64), tokens(1)),
     "mlp, batch 32": (
-        perceptron, aot.InputInfo((32, 1024), torch.float32), torch.randn(32, 1024)
+        mlp, aot.InputInfo((32, 1024), torch.float32), torch.randn(32, 1024)
     ),
 }  # fmt: skip
 """Each model with the spec of its input and the input to run."""

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from pelton.runtime.progress import listening
 
 from . import (
+    bench,
     build,
     cache,
     compile,
@@ -27,6 +28,7 @@ from . import (
     params,
     run,
     triton_repo,
+    tune,
     unpack,
     verify,
 )
@@ -34,8 +36,8 @@ from .terminal import Stages, report, warnings_in_one_line
 
 _INTERRUPTED = 130
 _SUBCOMMANDS = (
-    export, explain, compile, build, verify, run, inspect, unpack, triton_repo, params, cache,
-    devices, doctor,
+    export, explain, compile, tune, build, verify, run, bench, inspect, unpack, triton_repo, params,
+    cache, devices, doctor,
 )  # fmt: skip
 
 

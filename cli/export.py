@@ -104,8 +104,8 @@ def export_program(spec: str, inputs: Sequence[Input], **options: Any) -> Export
     named = {given.name: given for given in inputs if given.name is not None}
     return export(
         program,
-        args=[_argument(given) for given in positional],
-        kwargs={name: _argument(given) for name, given in named.items()},
+        args=[argument_of(given) for given in positional],
+        kwargs={name: argument_of(given) for name, given in named.items()},
         dynamic_shapes=_free_sizes(program, positional, named),
         **options,
     )
@@ -174,7 +174,7 @@ def _call(what: str, function: Any, *args: Any) -> Any:
         ) from error
 
 
-def _argument(given: Input) -> Any:
+def argument_of(given: Input) -> Any:
     """Return what `export` takes for an input: a spec, an example, or a constant."""
     import torch
 

@@ -42,6 +42,37 @@ def _until_exit(name: str) -> dict[str, Any]:
 
 _OPENED: dict[str, Device] = _until_exit("pelton.runtime.devices")
 
+_thread_count: int | None = None
+"""The most threads of `local-task`; None: one for each core."""
+
+
+def set_thread_count(count: int) -> None:
+    """Let programs on the processor use at most `count` threads: `local-task`'s default is a thread
+    for each core.
+
+    Args:
+        count: At least 1.
+
+    Raises:
+        DeviceError: `local-task` is open already, with another number, or the count is no number.
+
+    Example:
+        >>> set_thread_count(0)
+        Traceback (most recent call last):
+        ...
+        pelton.runtime.errors.DeviceError: the number of threads must be at least 1, got 0
+    """
+    global _thread_count
+    if type(count) is not int or count < 1:
+        raise DeviceError(f"the number of threads must be at least 1, got {count!r}")
+    with _LOCK:
+        if any(uri.startswith("local-task") for uri in _OPENED) and count != _thread_count:
+            raise DeviceError(
+                "the processor's threads are started already; set their number before the first "
+                "program is loaded"
+            )
+        _thread_count = count
+
 
 @dataclass(frozen=True)
 class DeviceInfo:
@@ -144,7 +175,10 @@ def _create(canonical: str, uri: str) -> Device:
     # torch.compile keeps objects until the process is gone, which the binding would print at exit.
     iree._binding.disable_leak_checker()
     if driver_name == "local-task":
-        iree.flags.parse_flags(f"--task_worker_stack_size={WORKER_STACK_BYTES}")
+        flags = [f"--task_worker_stack_size={WORKER_STACK_BYTES}"]
+        if _thread_count is not None:
+            flags.append(f"--task_topology_max_group_count={_thread_count}")
+        iree.flags.parse_flags(*flags)
     try:
         driver = iree.get_driver(driver_name)
         available = driver.query_available_devices()

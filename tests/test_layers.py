@@ -26,8 +26,8 @@ RUNTIME_FOR_AOT = {
 """What the export may know of the runtime: formats and facts, none of what loads and calls."""
 
 RUNS_ARTIFACTS = (
-    "aot/compile.py", "aot/custom_ops/jit.py", "aot/export.py", "aot/verify", "aot/dynamo",
-    "aot/bench",
+    "aot/compile.py", "aot/custom_ops/jit.py", "aot/export.py", "aot/tuning.py", "aot/verify",
+    "aot/dynamo", "aot/bench",
 )  # fmt: skip
 """The places of the export that also load and call what they compiled."""
 
@@ -58,7 +58,8 @@ RULES = (
     Rule("tensorrt_rtx", ("aot/targets/tensorrt", "runtime/tensorrt", "cli/"), lazily=True),
     Rule("onnx", ("aot/targets/",), lazily=True),
     Rule("onnxscript", ("aot/targets/",), lazily=True),
-    Rule("onnxruntime", ("aot/targets/", "runtime/reference"), lazily=True),
+    Rule("onnxruntime", ("aot/targets/", "aot/bench/", "runtime/reference"), lazily=True),
+    Rule("matplotlib", ("aot/bench/",), lazily=True),
     Rule("transformers", (), lazily=True),
     Rule("iree.build", ("aot/build_actions", "aot/build_origin")),
     Rule("ray", ("cli/jobs/ray_executor",), lazily=True),

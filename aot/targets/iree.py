@@ -8,7 +8,7 @@ import hashlib
 import importlib.metadata
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,13 @@ from .iree_compiler import (
     compile_file,
     compile_file_isolated,
     processor_target,
+)
+from .iree_levels import (
+    DATA_TILING,
+    DEFAULT_LEVEL,
+    GPU_LEVELS,
+    PROCESSOR_LEVELS,
+    PROCESSOR_VARIANTS,
 )
 
 CUDA_ARCHITECTURES = ("sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_120")
@@ -41,31 +48,6 @@ CUDA_PRODUCTS = (
     "rtx3090", "rtx3080", "rtx2080", "v100", "t4",
 )  # fmt: skip
 """Names of products and families that IREE knows itself."""
-
-_CHANNELS_LAST = (
-    "--iree-preprocessing-pass-pipeline="
-    "builtin.module(util.func(iree-preprocessing-convert-conv-to-channels-last))"
-)
-_DATA_TILING = "--iree-opt-data-tiling"
-
-PROCESSOR_LEVELS: dict[int, tuple[str, ...]] = {
-    0: ("--iree-opt-level=O0",),
-    1: ("--iree-opt-level=O1",),
-    2: ("--iree-opt-level=O1", _CHANNELS_LAST),
-    3: ("--iree-opt-level=O1", _CHANNELS_LAST, _DATA_TILING),
-    4: ("--iree-opt-level=O1", _CHANNELS_LAST, _DATA_TILING),
-    5: ("--iree-opt-level=O3", _CHANNELS_LAST, _DATA_TILING),
-}
-"""The flags of each `optimization_level` for processors: docs/optimization_levels.md says why.
-Up to level 3, data is not tiled where parameters are external: they would be copied at each load,
-and no longer be shared between programs and with the archive."""
-
-GPU_LEVELS: dict[int, tuple[str, ...]] = {
-    level: (f"--iree-opt-level=O{min(level, 3)}",) for level in PROCESSOR_LEVELS
-}
-"""The flags of each `optimization_level` for everything else."""
-
-DEFAULT_LEVEL = 3
 
 _STACK_LIMIT = "exceeded stack allocation limit"
 _LARGE_STACK = f"--iree-llvmcpu-stack-allocation-limit={WORKER_STACK_BYTES // 4}"
@@ -90,6 +72,8 @@ class IreeOptions:
         target_cpu_features: More features, in LLVM's form `+avx2,-avx512f`.
         arch: For GPUs: the architecture, such as `sm_80` or `gfx942`.
         flags: More flags of `iree-compile`.
+        variant: For processors: code of another kind than the level's, which a tuning found to be
+            faster: a name of `PROCESSOR_VARIANTS`. Where IREE fails at it, the compile fails.
         isolate: Compile in a child process, so that a crash of the compiler is an error and an
             interrupt ends it. It costs no more time than to compile in this process.
 
@@ -102,12 +86,16 @@ class IreeOptions:
     target_cpu_features: str = ""
     arch: str = ""
     flags: Sequence[str] = ()
+    variant: str = ""
     isolate: bool = True
 
     def __post_init__(self) -> None:
         level = self.optimization_level
         if level is not None and (type(level) is not int or level not in PROCESSOR_LEVELS):
             raise ExportError(f"optimization_level must be 0 to 5, got {level!r}")
+        if self.variant and self.variant not in PROCESSOR_VARIANTS:
+            known = ", ".join(PROCESSOR_VARIANTS)
+            raise ExportError(f"unknown variant {self.variant!r}; known: {known}")
         if isinstance(self.flags, str) or not all(isinstance(flag, str) for flag in self.flags):
             raise ExportError(f"flags must be a sequence of texts, got {self.flags!r}")
         object.__setattr__(self, "flags", tuple(self.flags))
@@ -151,11 +139,19 @@ class IreeTarget:
             cuda_architecture(options.arch)
         if self.backend == "rocm" and not options.arch:
             raise ExportError("target 'rocm' needs an architecture, as in 'rocm:gfx942'")
+        if self.backend != "llvm-cpu" and options.variant:
+            raise ExportError(f"target {self.name!r} has no variants; they are for processors")
         return options
 
     def checking_device(self, options: IreeOptions) -> str | None:
         """Programs are checked where they run."""
         return None
+
+    def variants(self, options: IreeOptions) -> dict[str, IreeOptions]:
+        """Return what a tuning tries: options by the name of their variant."""
+        if self.backend != "llvm-cpu":
+            return {}
+        return {name: replace(options, variant=name) for name in PROCESSOR_VARIANTS}
 
     def identity(self, options: IreeOptions) -> Mapping[str, Any]:
         """Return all that decides the artifact beside the module, without running the compiler."""
@@ -167,6 +163,7 @@ class IreeTarget:
             "target_cpu_features": options.target_cpu_features,
             "arch": options.arch,
             "flags": [[flag, _named_file(flag)] for flag in options.flags],
+            "variant": options.variant,
             "versions": _versions(),
             "processor": processor_identity() if host else None,
         }
@@ -185,6 +182,8 @@ class IreeTarget:
             target, flags, notes = self._target(source, options, device_count(module_op))
             parameters = parameters_of(module_op)
             attempts = self._attempts(options.level, bool(parameters))
+            if options.variant:
+                attempts = {PROCESSOR_VARIANTS[options.variant]: options.level}
             compiled = self._compile(source, path, options, flags, attempts)
         stated = _stated(options, [*notes, *compiled.notes])
         append_info(path, VmfbInfo(target, _versions(), parameters, stated))
@@ -278,7 +277,7 @@ class IreeTarget:
         for number in (level, *(lower for lower in (4, 3, 2, 1) if lower < level)):
             flags = levels[number]
             if external and number <= DEFAULT_LEVEL:
-                flags = tuple(flag for flag in flags if flag != _DATA_TILING)
+                flags = tuple(flag for flag in flags if flag != DATA_TILING)
             attempts.setdefault(flags, number)
         return attempts
 
@@ -357,4 +356,6 @@ def _versions() -> dict[str, str]:
 
 def _stated(options: IreeOptions, notes: Sequence[str]) -> dict[str, Any]:
     stated: dict[str, Any] = {"optimization_level": options.level, "flags": list(options.flags)}
+    if options.variant:
+        stated["variant"] = options.variant
     return {**stated, "notes": list(notes)} if notes else stated
