@@ -21,13 +21,14 @@ from .errors import (
 from .export import export
 from .externalize import externalize_module_parameters
 from .fx_programs import FxPrograms, FxProgramsBuilder
-from .output import ExportOutput, ImportPhase
+from .output import ExportOutput
 from .params import (
     ParameterArchive,
     ParameterArchiveBuilder,
     ParameterArchiveEntry,
     save_module_parameters,
 )
+from .phases import ImportPhase
 from .procedural.abstract import (
     AbstractBool,
     AbstractF32,

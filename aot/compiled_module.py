@@ -13,7 +13,7 @@ from .builder import ExternalParameter, ModuleBuilder, ModuleBuilderOptions
 from .capture import TRACING_LOCK
 from .errors import ExportError
 from .mlir_module import run_passes, write_module
-from .output import ImportPhase, lower_to
+from .phases import ImportPhase, lower_to
 from .procedural.instance import ModuleInstance
 from .procedural.jittable import jittable
 from .procedural.module_decl import AnnotatedProcedure, ModuleDecl, read_class

@@ -194,8 +194,15 @@ def asks_of_one(guard: Any) -> bool:
         line is not None
         and not is_installed_file(line.file)
         and isinstance(guard.expr, sympy.Ne)
-        and any(guard.expr.subs(s, 1) == sympy.false for s in guard.expr.free_symbols)
+        and any(_fails_at_one(guard.expr, symbol) for symbol in guard.expr.free_symbols)
     )
+
+
+def _fails_at_one(expression: Any, symbol: Any) -> bool:
+    try:
+        return bool(expression.subs(symbol, 1) == sympy.false)
+    except ZeroDivisionError:  # a remainder by what is 0 then: the program has no such size
+        return False
 
 
 def own_line(guard: Any) -> SourceLocation | None:
