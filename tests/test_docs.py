@@ -15,7 +15,7 @@ def test_links_and_paths_lead_to_files(page: Path) -> None:
     assert [str(path) for path in (*links, *paths) if not path.exists()] == []
 
 
-RUN = ("bench.md", "custom_ops.md", "devices.md")
+RUN = ("bench.md", "custom_ops.md", "devices.md", "tensorrt.md")
 """The pages whose Python code runs, from the first line to the last."""
 
 
