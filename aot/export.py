@@ -14,7 +14,7 @@ from torch.export import ExportedProgram
 
 from pelton.runtime.files import StrPath
 from pelton.runtime.progress import stage
-from pelton.runtime.signature import SIGNATURE_KEY, ConstantSpec, Signature
+from pelton.runtime.signature import ConstantSpec, Signature
 
 from .builder import ExternalParameter, ModuleBuilder, ModuleBuilderOptions
 from .capture import TRACING_LOCK, capture
@@ -25,9 +25,9 @@ from .eager import EagerProgram
 from .errors import ExportError, warn_user
 from .freezing import without_constants
 from .fx_programs import STATE_PREFIX, FxPrograms
-from .importer import import_program, set_reflection
+from .importer import import_program
 from .in_place import state_in_place_use
-from .mlir_module import new_module, read_module
+from .mlir_module import new_module, read_module, set_signature
 from .normalize import Program
 from .output import ExportOutput
 from .prepare import prepare
@@ -320,7 +320,7 @@ def _add_entry_point(
     changed = [tensor for _, tensor in traced.program.mutated_buffers()]
     mutates = tuple(state_name(builder.globals[id(tensor)].symbol) for tensor in changed)
     signature = dataclasses.replace(traced.signature, mutates=mutates)
-    set_reflection(function, {SIGNATURE_KEY: signature.to_json()})
+    set_signature(function, signature)
 
 
 def _of_inputs(

@@ -16,13 +16,11 @@ from iree.compiler.extras import fx_importer
 from iree.compiler.ir import (
     Attribute,
     Context,
-    DictAttr,
     FlatSymbolRefAttr,
     IntegerAttr,
     IntegerType,
     Location,
     Operation,
-    StringAttr,
     Type,
     Value,
 )
@@ -119,13 +117,6 @@ def import_program(
         raise _import_error(error, hooks.last_node) from error
     set_argument_devices(function.operation, arg_device)
     return function.operation
-
-
-def set_reflection(function: Operation, entries: Mapping[str, str]) -> None:
-    """Attach texts to a function that IREE keeps in the compiled artifact."""
-    with function.context:
-        texts = {key: StringAttr.get(value) for key, value in entries.items()}
-        function.attributes["iree.reflection"] = DictAttr.get(texts)
 
 
 def refuse_unsupported(module: torch.fx.GraphModule, builder: ModuleBuilder) -> None:

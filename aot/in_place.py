@@ -21,7 +21,7 @@ from iree.compiler.ir import (
 from pelton.runtime.signature import SIGNATURE_KEY, Signature
 
 from .builder import ModuleBuilder
-from .importer import set_reflection
+from .mlir_module import set_signature
 
 _ELEMENTWISE = """
     abs acos acosh add addcdiv addcmul asin asinh atan atan2 atanh bitwise_and bitwise_not
@@ -88,7 +88,7 @@ def state_in_place_use(builder: ModuleBuilder) -> None:
             and not _only_reads(function, functions, judged)
         ):
             stated = dataclasses.replace(signature, overwrites_inputs=True)
-            set_reflection(function, {SIGNATURE_KEY: stated.to_json()})
+            set_signature(function, stated)
 
 
 def _signature_of(function: Operation) -> Signature | None:

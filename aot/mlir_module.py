@@ -96,6 +96,13 @@ def signatures_of(module_op: Operation) -> dict[str, Signature]:
     return found
 
 
+def set_signature(function: Operation, signature: Signature) -> None:
+    """State the signature of a function, where `signatures_of` and IREE's artifacts have it."""
+    with function.context:
+        text = StringAttr.get(signature.to_json())
+        function.attributes["iree.reflection"] = DictAttr.get({SIGNATURE_KEY: text})
+
+
 def parameters_of(module_op: Operation) -> ParameterTable:
     """Return element type and shape of each external parameter, by scope and name."""
     table: ParameterTable = {}

@@ -18,7 +18,6 @@ from iree.compiler.ir import (
 
 from pelton.runtime.dtypes import BY_TORCH_MLIR, DTYPES, DType
 from pelton.runtime.signature import (
-    SIGNATURE_KEY,
     STATE_GET,
     STATE_SET,
     Parameter,
@@ -28,7 +27,7 @@ from pelton.runtime.signature import (
 )
 
 from .builder import DTYPE_ATTRIBUTE, ModuleBuilder
-from .importer import set_reflection
+from .mlir_module import set_signature
 from .zeros import copy_initializer
 
 
@@ -94,7 +93,7 @@ def _add_pair(builder: ModuleBuilder, operation: Operation, type_: Type) -> None
     sets = Signature(STATE_SET + name, (value,), (spec,), mutates=(name,))
     for function, signature in ((getter, gets), (setter, sets)):
         builder.symbol_table.insert(function)
-        set_reflection(function.operation, {SIGNATURE_KEY: signature.to_json()})
+        set_signature(function.operation, signature)
 
 
 def _spec(operation: Operation, type_: Type) -> TensorSpec | ScalarSpec:

@@ -1,4 +1,4 @@
-"""What `Executable` asks of an engine: one file for each implements it, `LOADERS` lists them."""
+"""What `Executable` asks of an engine: one file for each implements it, `loaders` lists them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from .files import FileKind
 from .manifest import Manifest
 from .signature import Signature
 from .vmfb import VmfbInfo
@@ -45,23 +44,3 @@ class LoadedModule(Protocol):
 
     def copy_to(self, target: BinaryIO) -> None:
         """Write the bytes of the file."""
-
-
-Loader = Callable[[Path, str | Sequence[str] | None, Any, bool], LoadedModule]
-"""Loads one kind of file: path, device, parameters, and whether unused ones are accepted."""
-
-
-def _load_vmfb(*args: Any) -> LoadedModule:
-    from .iree import load_vmfb
-
-    return load_vmfb(*args)
-
-
-def _load_trtm(*args: Any) -> LoadedModule:
-    from .package import load_trtm
-
-    return load_trtm(*args)
-
-
-LOADERS: dict[FileKind, Loader] = {FileKind.VMFB: _load_vmfb, FileKind.TRTM: _load_trtm}
-"""What loads each kind of compiled artifact; an engine is imported when it is first used."""

@@ -12,10 +12,11 @@ from typing import Any
 
 from . import trees
 from .binding import Binder
-from .engine import LOADERS, LoadedModule, Run
+from .engine import LoadedModule, Run
 from .errors import ArtifactError, PeltonError, SignatureError
 from .files import FileKind, StrPath, atomic_write, sniff
 from .input_infos import Info, input_infos
+from .loaders import LOADERS
 from .manifest import Manifest
 from .signature import STATE_GET, STATE_SET, Signature
 from .vmfb import VmfbInfo

@@ -21,7 +21,6 @@ from iree.compiler.ir import (
 from pelton.runtime.dtypes import DType
 from pelton.runtime.executable import Executable, load
 from pelton.runtime.signature import (
-    SIGNATURE_KEY,
     Leaf,
     Parameter,
     ScalarSpec,
@@ -34,9 +33,8 @@ from ..artifacts import Storage, recipe
 from ..builder import ModuleBuilder
 from ..errors import SignatureError, user_location
 from ..fingerprint import Resources
-from ..importer import set_reflection
 from ..in_place import state_in_place_use
-from ..mlir_module import new_module
+from ..mlir_module import new_module, set_signature
 from ..signatures import versions
 from ..targets import CompileInput
 from ..tensor_data import dtype_row
@@ -145,7 +143,7 @@ def _compile(
                 "func.call", results=returned, operands=[*block.arguments], attributes=callee
             )
             func_dialect.ReturnOp([*called.results])
-    set_reflection(function.operation, {SIGNATURE_KEY: signature.to_json()})
+    set_signature(function.operation, signature)
     state_in_place_use(builder)
     made = recipe("cpu", {}, Storage())
     with made.private_file() as path:

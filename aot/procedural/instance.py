@@ -7,13 +7,11 @@ from typing import Any
 
 from iree.compiler.ir import StringAttr
 
-from pelton.runtime.signature import SIGNATURE_KEY
-
 from ..builder import ModuleBuilder
 from ..custom_ops.expand import expand_custom_ops
 from ..errors import ExportError
-from ..importer import set_reflection
 from ..in_place import state_in_place_use
+from ..mlir_module import set_signature
 from ..state import add_state_accessors, state_name
 from .module_decl import ModuleDecl
 from .procedures import Procedure
@@ -88,13 +86,13 @@ class ModuleInstance:
         for procedure in self.procedures.values():
             signature = signature_of(procedure, self._mutates(procedure))
             function = procedure.trace.func_op.operation
-            set_reflection(function, {SIGNATURE_KEY: signature.to_json()})
+            set_signature(function, signature)
         for member in self.programs.values():
             if member.entry is not None and member.entry.function is not None:
                 signature = dataclasses.replace(
                     member.signature, mutates=self._mutates(member.entry)
                 )
-                set_reflection(member.entry.function, {SIGNATURE_KEY: signature.to_json()})
+                set_signature(member.entry.function, signature)
 
     def _mutates(self, function: Procedure | CapturedProgram) -> tuple[str, ...]:
         """Return the names of the state that a function changes, itself or by what it calls."""

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import SourceLocation
+from ..errors import PeltonError, SourceLocation
 from .difference import Difference
-from .errors import NumericsError
 from .sizes import SizeCase
 from .values import Filling
 
@@ -159,3 +158,18 @@ def _row(found: Comparison) -> tuple[str, ...]:
     verdict = apart.problem or "ok"
     numbers = (f"{apart.absolute:.3g}", f"{apart.relative:.3g}")
     return (found.function, str(found.sizes), found.result, *numbers, str(found.filling), verdict)
+
+
+class NumericsError(PeltonError, ArithmeticError):
+    """A compiled artifact computes something else than the program that it was made from.
+
+    Args:
+        message: What differs most, and where.
+        report: All that was compared.
+    """
+
+    def __init__(
+        self, message: str, report: Report, *, location: SourceLocation | None = None
+    ) -> None:
+        super().__init__(message, location=location)
+        self.report = report
