@@ -18,7 +18,7 @@ from pelton.runtime.errors import ExportError
 from pelton.runtime.progress import stage
 
 from .export import load_program
-from .inputs import Input, Range, Tensor, array_of, parse_input
+from .inputs import Input, Range, Tensor, add_input_option, array_of
 from .terminal import results_console
 
 if TYPE_CHECKING:
@@ -36,14 +36,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog='example: pelton explain zoo.nets:resnet --input "b=1..8x3x224x224xf32"',
     )
     parser.add_argument("program", metavar="MODULE:NAME", help="as for pelton export")
-    parser.add_argument(
-        "--input",
-        dest="inputs",
-        type=parse_input,
-        action="append",
-        default=[],
-        metavar="[NAME:]SPEC",
-        help="an argument: SHAPExTYPE whose sizes may be dynamic: ?, 1..8 or b=1..4..8; =VALUES; "
+    add_input_option(
+        parser,
+        "[NAME:]SPEC",
+        "an argument: SHAPExTYPE whose sizes may be dynamic: ?, 1..8 or b=1..4..8; =VALUES; "
         "@FILE.npy; or a number",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")

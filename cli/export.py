@@ -14,7 +14,7 @@ from rich.filesize import decimal
 from pelton.runtime.errors import ExportError, PeltonError
 from pelton.runtime.progress import stage
 
-from .inputs import Input, Range, Size, Tensor, array_of, parse_input
+from .inputs import Input, Range, Size, Tensor, add_input_option, array_of
 from .terminal import say
 
 if TYPE_CHECKING:
@@ -35,14 +35,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="an nn.Module, a function of tensors, a class of either, or a function without "
         "required arguments that returns one; modules of the current folder can be named",
     )
-    parser.add_argument(
-        "--input",
-        dest="inputs",
-        type=parse_input,
-        action="append",
-        default=[],
-        metavar="[NAME:]SPEC",
-        help="an argument: SHAPExTYPE whose sizes may be b=1..8 or b=1..4..8 (name=min..opt..max), "
+    add_input_option(
+        parser,
+        "[NAME:]SPEC",
+        "an argument: SHAPExTYPE whose sizes may be b=1..8 or b=1..4..8 (name=min..opt..max), "
         "1..8, ? or a number, as in b=1..8x3xf32; or @FILE.npy, or a number (fixed)",
     )
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help=".mlirbc or .mlir")

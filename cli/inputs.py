@@ -95,6 +95,19 @@ for _dtype in DTYPES.values():
         _DTYPES.setdefault(_name, _dtype)
 
 
+def add_input_option(parser: argparse.ArgumentParser, metavar: str, help: str) -> None:
+    """Add `--input`, which may be repeated and is read by `parse_input`."""
+    parser.add_argument(
+        "--input",
+        dest="inputs",
+        type=parse_input,
+        action="append",
+        default=[],
+        metavar=metavar,
+        help=help,
+    )
+
+
 def parse_input(text: str) -> Input:
     """Read one `--input`.
 

@@ -16,7 +16,7 @@ from pelton.runtime.parameter import parameter_of
 from pelton.runtime.progress import stage
 from pelton.runtime.signature import ConstantSpec, Leaf, Signature, TensorSpec
 
-from .inputs import HELP, Input, Range, Tensor, array_of, parse_input
+from .inputs import HELP, Input, Range, Tensor, add_input_option, array_of
 from .parameters import add_parameters_option, parameters_of
 
 
@@ -30,14 +30,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("artifact", metavar="FILE", help="what pelton compile wrote")
     parser.add_argument("--function", metavar="NAME", help="the entry point, if there are several")
-    parser.add_argument(
-        "--input",
-        dest="inputs",
-        type=parse_input,
-        action="append",
-        default=[],
-        metavar="[NAME:]VALUE",
-        help=HELP,
+    add_input_option(
+        parser,
+        "[NAME:]VALUE",
+        HELP,
     )
     parser.add_argument(
         "--output",

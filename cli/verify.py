@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pelton.runtime.progress import stage
 
 from .export import load_program
-from .parameters import parameters_of
+from .parameters import add_parameters_option, parameters_of
 
 if TYPE_CHECKING:
     from pelton.runtime.vmfb import VmfbInfo
@@ -32,13 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="MODULE:NAME",
         help="the model, as for pelton export; by default the MLIR file itself is run by PyTorch",
     )
-    parser.add_argument(
-        "--parameters",
-        action="append",
-        default=[],
-        metavar="[SCOPE=]FILE",
-        help="an archive of weights: .irpa, .safetensors, .gguf",
-    )
+    add_parameters_option(parser)
     parser.add_argument("--device", help="what to run on, as pelton devices lists it")
     parser.add_argument("--seeds", type=int, default=3, help="random inputs at each size")
     parser.add_argument(
