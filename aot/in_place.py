@@ -93,13 +93,20 @@ def _only_reads(
     name = StringAttr(function.attributes["sym_name"]).value
     if name not in judged:
         judged[name] = False  # a function that calls itself is not looked into again
-        blocks = [block for region in function.regions for block in region.blocks]
-        judged[name] = all(
-            _operation_reads(op.operation, functions, judged)
-            for block in blocks
-            for op in block.operations
-        )
+        judged[name] = _regions_read(function, functions, judged)
     return judged[name]
+
+
+def _regions_read(
+    operation: Operation, functions: dict[str, Operation], judged: dict[str, bool]
+) -> bool:
+    """Tell whether all that is in the regions of an operation, branches and loops, only reads."""
+    blocks = [block for region in operation.regions for block in region.blocks]
+    return all(
+        _operation_reads(op.operation, functions, judged)
+        for block in blocks
+        for op in block.operations
+    )
 
 
 def _operation_reads(
@@ -109,6 +116,8 @@ def _operation_reads(
     if name == "func.call":
         callee = FlatSymbolRefAttr(operation.attributes["callee"]).value
         return callee in functions and _only_reads(functions[callee], functions, judged)
+    if not _regions_read(operation, functions, judged):
+        return False
     if name.startswith("torch.aten."):
         return ".".join(name.split(".")[:3]) in _READING
     return name in _OTHER or name.startswith(_PLAIN)
