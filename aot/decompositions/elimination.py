@@ -20,7 +20,7 @@ _REASON = "no lowering; unrolled for small sizes"
 def fits(matrix: Tensor) -> bool:
     """Whether a matrix is real, and of a size that is known and small."""
     sizes = matrix.shape[-2:]
-    known = all(isinstance(size, int) and 0 < size <= LARGEST for size in sizes)
+    known = all(isinstance(size, int) and size <= LARGEST for size in sizes)
     return known and not matrix.dtype.is_complex
 
 
@@ -53,7 +53,12 @@ def factorise(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         here = torch.arange(columns, device=matrix.device) == k
         kept = torch.logical_and(below[:, None], here)
         matrix = torch.where(kept, factor[..., None].expand(matrix.shape), matrix - update)
-    return matrix, order, torch.stack(exchanges, -1).to(torch.int32)
+    return matrix, order, _stacked(exchanges, order).to(torch.int32)
+
+
+def _stacked(columns: list[Tensor], like: Tensor) -> Tensor:
+    """Return columns side by side; there may be none."""
+    return torch.stack(columns, -1) if columns else like[..., :0]
 
 
 def _parity(exchanges: Tensor) -> Tensor:

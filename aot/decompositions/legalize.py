@@ -86,7 +86,7 @@ def _applies(function: Decomposition, node: Node) -> bool:
 
 
 def _no_new_sizes(shape_env: ShapeEnv | None) -> AbstractContextManager[None]:
-    """Let sizes that depend on data be forgotten, as nothing is made of what they are computed in."""
+    """Let sizes that depend on data be forgotten: nothing is made of where they are computed."""
     return shape_env.ignore_fresh_unbacked_symbols() if shape_env is not None else nullcontext()
 
 

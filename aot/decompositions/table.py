@@ -13,7 +13,9 @@ from torch._ops import OperatorBase, OpOverloadPacket
 from . import (
     activations,
     attention,
+    bessel,
     booleans,
+    chance,
     complexes,
     convolutions,
     data_dependent,
@@ -23,19 +25,24 @@ from . import (
     elimination,
     experts,
     fourier,
+    gamma,
     indexing,
     integers,
+    jacobi,
     movement,
     narrow_floats,
     narrow_integers,
     ordering,
     orthogonal,
     padding,
+    polynomials,
     pooling,
     reductions,
     sampling,
+    selections,
     sorting,
     special,
+    windows,
 )
 from .dialect import torch_decompositions
 from .family import DecompositionTable, Entry, chain
@@ -65,7 +72,14 @@ FAMILIES = (
     reductions.FAMILY,
     sorting.FAMILY,
     orthogonal.FAMILY,
+    jacobi.FAMILY,
     special.FAMILY,
+    bessel.FAMILY,
+    gamma.FAMILY,
+    polynomials.FAMILY,
+    selections.FAMILY,
+    chance.FAMILY,
+    windows.FAMILY,
 )
 """Our own decompositions; where two share an operator, the earlier is asked first."""
 

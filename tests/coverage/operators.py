@@ -24,6 +24,36 @@ RANDOM = (
 compared, not values."""
 
 
+def _of_singular_vectors(left: Any, values: Any, right: Any) -> tuple[Any, ...]:
+    """Return what U, S and V (or its transpose) determine, whatever signs and bases they chose."""
+    count = values.shape[-1]
+    if not left.numel() or not right.numel():
+        return (values,)
+    return values, left.mH @ left, right.mH @ right, left[..., :count] * values[..., None, :]
+
+
+def _of_svd(left: Any, values: Any, right: Any) -> tuple[Any, ...]:
+    *first, scaled = _of_singular_vectors(left, values, right)
+    return (*first, scaled @ right[..., : values.shape[-1]].mH) if first else (values,)
+
+
+def _of_linalg_svd(left: Any, values: Any, right: Any) -> tuple[Any, ...]:
+    return _of_svd(left, values, right.mH)
+
+
+def _of_eigenvectors(values: Any, vectors: Any) -> tuple[Any, ...]:
+    return values, vectors.mH @ vectors, vectors * values[..., None, :] @ vectors.mH
+
+
+INVARIANTS: dict[str, Callable[..., Any]] = {
+    "linalg.eigh": _of_eigenvectors,
+    "linalg.svd": _of_linalg_svd,
+    "svd": _of_svd,
+}
+"""Operators whose results are not determined but for signs and bases, and what is: compared is that
+the vectors are orthonormal, and what matrix they make."""
+
+
 @dataclass(frozen=True)
 class Sample:
     """One call of an operator: a function of its tensors, and the tensors."""
@@ -78,7 +108,7 @@ def _samples(info: Any, dtype: torch.dtype) -> Iterator[Sample]:
         leaves, tree = tree_flatten((sample.input, sample.args, sample.kwargs))
         positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
         yield Sample(
-            _Call(info.op, leaves, tree, positions),
+            _Call(info, leaves, tree, positions),
             tuple(leaves[position].detach() for position in positions),
         )
 
@@ -86,8 +116,9 @@ def _samples(info: Any, dtype: torch.dtype) -> Iterator[Sample]:
 class _Call:
     """An operator with its arguments that are not tensors filled in."""
 
-    def __init__(self, operator: Any, leaves: list[Any], tree: Any, positions: list[int]) -> None:
-        self.operator = operator
+    def __init__(self, info: Any, leaves: list[Any], tree: Any, positions: list[int]) -> None:
+        self.operator = info.op
+        self.invariants = INVARIANTS.get(full_name(info))
         self.leaves = [None if i in positions else leaf for i, leaf in enumerate(leaves)]
         self.tree = tree
         self.positions = positions
@@ -98,6 +129,8 @@ class _Call:
             leaves[position] = tensor
         given, args, kwargs = tree_unflatten(leaves, self.tree)
         result = self.operator(given, *args, **kwargs)
+        if self.invariants is not None:
+            result = self.invariants(*result)
         return tuple(leaf for leaf in tree_flatten(result)[0] if isinstance(leaf, torch.Tensor))
 
 
