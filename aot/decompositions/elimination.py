@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -146,6 +147,15 @@ def inv(matrix: Tensor) -> Any:
     """Return the inverse."""
     found = inv_ex(matrix)
     return found if found is NotImplemented else found[0]
+
+
+@FAMILY.decomposes(aten.linalg_tensorinv.default, reason=_REASON)
+def tensorinv(x: Tensor, ind: int = 2) -> Any:
+    """Return the inverse of a tensor whose first `ind` dimensions are the rows of a matrix."""
+    rows, columns = x.shape[:ind], x.shape[ind:]
+    matrix = x.reshape(math.prod(rows), math.prod(columns))
+    inverse = inv(matrix)
+    return inverse if inverse is NotImplemented else inverse.reshape(*columns, *rows)
 
 
 @FAMILY.decomposes(aten._linalg_det.default, reason=_REASON)

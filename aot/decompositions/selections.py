@@ -43,6 +43,14 @@ def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> T
     return written.reshape(x.shape)
 
 
+@FAMILY.decomposes(aten.take.default, reason="torch's own reads a number where there is one index")
+def take(x: Tensor, index: Tensor) -> Tensor:
+    """Return elements at places in the flattened form."""
+    flat, places = x.reshape(-1), index.reshape(-1)
+    places = torch.where(places < 0, places + flat.shape[0], places)
+    return flat.index_select(0, places).reshape(index.shape)
+
+
 _IDENTITIES = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
 
 
