@@ -34,7 +34,7 @@ NAMES = ("cond", "while_loop", "scan", "map_impl")
 _FOREVER = 2**63 - 1
 
 
-class HigherOrderImporter(fx_importer.GraphNodeImporter):
+class HigherOrderImporter(fx_importer.GraphNodeImporter):  # type: ignore[misc]
     """The part of an importer of one graph that knows operators with graphs of their own."""
 
     def _import_hop_cond(self, loc: Location, node: Node, hop: Any) -> None:
@@ -171,7 +171,7 @@ class HigherOrderImporter(fx_importer.GraphNodeImporter):
             values = [self._cast(loc, block, *pair) for pair in zip(values, types, strict=True)]
         Operation.create(terminator, [], list(values), loc=loc, ip=InsertionPoint(block))
 
-    def _values(self, loc: Location, given: Sequence[Any]) -> list[Value]:
+    def _values(self, loc: Location, given: Any) -> list[Value]:
         return [self._import_argument(loc, item) for item in given]
 
     def _types(self, values: Any) -> list[Type]:

@@ -103,11 +103,11 @@ def bessel_j1(x: Tensor) -> Tensor:
     return torch.where(x < 0, -value, value)
 
 
-def _y0_without_logarithm(x: Tensor) -> Tensor:
+def _y0_without_logarithm(x: Tensor) -> Any:
     return special.bessel_y0(x) - 2 / math.pi * torch.log(x) * special.bessel_j0(x)
 
 
-def _y1_without_pole(x: Tensor) -> Tensor:
+def _y1_without_pole(x: Tensor) -> Any:
     logarithm = torch.log(x) * special.bessel_j1(x) - 1 / x
     return special.bessel_y1(x) - 2 / math.pi * logarithm
 
@@ -138,20 +138,20 @@ def bessel_y1(x: Tensor) -> Tensor:
 _BEND = 2.0  # up to here the modified functions are fitted without their logarithm
 
 
-def _k0_without_logarithm(x: Tensor) -> Tensor:
+def _k0_without_logarithm(x: Tensor) -> Any:
     return special.modified_bessel_k0(x) + torch.log(x / 2) * special.i0(x)
 
 
-def _k1_without_pole(x: Tensor) -> Tensor:
+def _k1_without_pole(x: Tensor) -> Any:
     return x * (special.modified_bessel_k1(x) - torch.log(x / 2) * special.i1(x))
 
 
-def _k0_tail(t: Tensor) -> Tensor:
+def _k0_tail(t: Tensor) -> Any:
     x = _BEND / t
     return special.scaled_modified_bessel_k0(x) * torch.sqrt(x)
 
 
-def _k1_tail(t: Tensor) -> Tensor:
+def _k1_tail(t: Tensor) -> Any:
     x = _BEND / t
     return special.scaled_modified_bessel_k1(x) * torch.sqrt(x)
 
@@ -213,7 +213,7 @@ def _airy_series(inverse: Tensor, parity: int, alternate: bool) -> Tensor:
     return total
 
 
-def _airy_tail(inverse: Tensor) -> Tensor:
+def _airy_tail(inverse: Tensor) -> Any:
     zeta = 1 / inverse
     x = torch.pow(1.5 * zeta, 2 / 3)
     return special.airy_ai(x) * torch.exp(zeta) * torch.pow(x, 0.25)

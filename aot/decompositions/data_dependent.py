@@ -29,8 +29,8 @@ def _true(x: Tensor) -> Tensor:
 def _count(kept: Tensor) -> Any:
     """Return how many elements of a vector are true, as a size."""
     count = kept.to(torch.int64).sum().item()
-    torch._check(count >= 0)
-    torch._check(count <= kept.shape[0])
+    torch._check(count >= 0)  # type: ignore[no-untyped-call]
+    torch._check(count <= kept.shape[0])  # type: ignore[no-untyped-call]
     return count
 
 

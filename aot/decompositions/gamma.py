@@ -27,7 +27,7 @@ def _loop(going: Any, step: Any, carried: tuple[Tensor, ...], around: tuple[Tens
     return torch.ops.higher_order.while_loop(going, step, carried, around)
 
 
-def _series(a: Tensor, x: Tensor) -> Tensor:
+def _series(a: Tensor, x: Tensor) -> Any:
     """Return the sum of x^k / ((a + 1) ... (a + k)) over k >= 0, for x below a + 1."""
 
     def going(k: Tensor, term: Tensor, total: Tensor, a: Tensor, x: Tensor) -> Tensor:
@@ -42,7 +42,7 @@ def _series(a: Tensor, x: Tensor) -> Tensor:
     return _loop(going, step, (start, one, torch.ones_like(x)), (a, x))[2]
 
 
-def _fraction(a: Tensor, x: Tensor) -> Tensor:
+def _fraction(a: Tensor, x: Tensor) -> Any:
     """Return the continued fraction of the upper function, for x from a + 1 on, by Lentz."""
 
     def going(
@@ -118,7 +118,7 @@ def igammac(a: Tensor, x: Tensor) -> Tensor:
 
 
 @FAMILY.decomposes(aten.polygamma.default, aten.special_polygamma.default, reason=_REASON)
-def polygamma(n: int, x: Tensor) -> Tensor:
+def polygamma(n: int, x: Tensor) -> Any:
     """Return the derivative of order n of the digamma function."""
     x = floating(x)
     wide = in_single(x)

@@ -69,7 +69,8 @@ def _orthogonal_columns(matrix: Tensor) -> tuple[Tensor, Tensor]:
         cosine = 1 / torch.sqrt(1 + tangent * tangent)
         sine = cosine * tangent
         turned = cosine * left - sine * right, sine * left + cosine * right
-        return (step + 1, *(half.clone() for half in _next_round(*turned)))
+        left, right = _next_round(*turned)
+        return step + 1, left.clone(), right.clone()
 
     start = torch.zeros((), dtype=torch.float32, device=matrix.device)
     halves = both[..., :half].clone(), both[..., half:].clone()

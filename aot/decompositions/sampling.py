@@ -184,7 +184,7 @@ def grid_sampler_3d(
     return total
 
 
-def _in_pixels(point: Tensor, size: Any, padding: int, align_corners: bool) -> Tensor:
+def _in_pixels(point: Tensor, size: Any, padding: int, align_corners: bool) -> Any:
     """Return coordinates from -1 to 1 in pixels, kept within the borders (1) or mirrored (2)."""
     place = (point + 1) / 2 * (size - 1) if align_corners else ((point + 1) * size - 1) / 2
     if padding == 2:

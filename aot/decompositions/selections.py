@@ -34,7 +34,7 @@ def index_reduce(
 
 
 @FAMILY.decomposes(aten.put.default, reason=_REASON)
-def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Any:
     """Return x with elements replaced at places in its flattened form."""
     flat = x.reshape(-1)
     places = index.reshape(-1)
@@ -156,7 +156,7 @@ def repeat_interleave(repeats: Tensor, *, output_size: Any = None) -> Tensor:
     ends = repeats.to(torch.int64).cumsum(0)
     if output_size is None:
         output_size = ends[-1].item()
-        torch._check(output_size >= 0)
+        torch._check(output_size >= 0)  # type: ignore[no-untyped-call]
     marks = torch.zeros(output_size + 1, dtype=torch.int64, device=repeats.device)
     marks = marks.scatter_add(0, ends, torch.ones_like(ends))
     return marks.cumsum(0).narrow(0, 0, output_size)

@@ -1,9 +1,9 @@
 """Sorting and the largest elements.
 
-The compiler gives two sorts (or `topk`) of one shape in a program one buffer for their indices: the
-second overwrites the first, without an error; and each takes time that grows as the square of the
-length. Here short vectors are sorted by counting the elements before each; long ones by a network of
-exchanges in a loop, n log(n)^2 in all; the largest few are found one after the other.
+The compiler gives two sorts (or `topk`) of one shape in a program one buffer for their indices:
+the second overwrites the first, without an error; and each takes time that grows as the square of
+the length. Here short vectors are sorted by counting the elements before each; long ones by a
+network of exchanges in a loop, n log(n)^2 in all; the largest few are found one after the other.
 """
 
 from __future__ import annotations
