@@ -22,8 +22,12 @@ FAMILY = Family("sorting")
 
 _REASON = "two of one shape overwrite each other's indices"
 
-_SHORT = 64
-"""Up to this length vectors are sorted by counting."""
+_SHORT, _SHORT_IN_MANY = 64, 1024
+"""Up to this length vectors are sorted by counting; the second where the other sizes vary.
+
+Vectors whose own length varies are counted as well: the compiler crashes on two loops that start
+from one tensor of a size that varies.
+"""
 
 _MOST_STEPS = 64
 """Up to this many of the largest elements are found one after the other."""
@@ -48,9 +52,10 @@ def _before(a: Tensor, b: Tensor, descending: bool) -> Tensor:
 
 def _permutation(x: Tensor, descending: bool) -> Tensor:
     """Return which element comes at each place along the last dimension; ties keep their order."""
-    if isinstance(x.shape[-1], int) and x.shape[-1] <= _SHORT:
-        return _by_counting(x, descending)
-    return _by_exchanges(x, descending)
+    *others, length = x.shape
+    short = _SHORT if all(isinstance(size, int) for size in others) else _SHORT_IN_MANY
+    counted = not isinstance(length, int) or length <= short
+    return (_by_counting if counted else _by_exchanges)(x, descending)
 
 
 def _by_counting(x: Tensor, descending: bool) -> Tensor:
@@ -69,7 +74,7 @@ def _by_exchanges(x: Tensor, descending: bool) -> Tensor:
     """Sort blocks of 2, 4, 8, ... elements: mirrored halves are compared, then their quarters.
 
     Every exchange brings the earlier element to the lower place, so that what would lie past the
-    end never moves, and the length may be any.
+    end never moves, and the length need not be a power of 2.
     """
     places = torch.arange(x.shape[-1], device=x.device)
     length = torch.full((), x.shape[-1], dtype=torch.int64, device=x.device)
