@@ -71,6 +71,9 @@ def _parts(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor, torch.dtype]:
     """Return the lower and upper regularised incomplete gamma functions, computed in float64."""
     dtype = torch.result_type(floating(a), floating(x))
     a, x = torch.broadcast_tensors(a.double(), x.double())  # type: ignore[no-untyped-call]
+    if x.dim() == 0:  # the compiler wants more for the condition of a loop
+        lower, upper, _ = _parts(a.reshape(1), x.reshape(1))
+        return lower.reshape(()), upper.reshape(()), dtype
     inside = torch.logical_and(torch.logical_and(a > 0, x > 0), torch.isfinite(a * x))
     left = torch.logical_and(inside, x < a + 1)
     right = torch.logical_and(inside, torch.logical_not(left))

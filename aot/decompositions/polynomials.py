@@ -126,20 +126,24 @@ Step = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 def _climb(x: Tensor, degree: Tensor, first: Tensor, step: Step) -> Tensor:
     """Return the polynomial of each degree, from degrees 0 (1) and 1 (`first`) upwards."""
     zero, one = torch.zeros_like(x), torch.ones_like(x)
+    if x.numel() == 0:
+        return zero
+    highest = torch.where(torch.isnan(degree), zero, degree).amax()
 
-    def more(k: Tensor, below: Tensor, here: Tensor, x: Tensor, degree: Tensor) -> Tensor:
-        return (degree > k).any()
+    def more(k: Tensor, below: Tensor, here: Tensor, *around: Tensor) -> Tensor:
+        return k < around[2]
 
     def body(
-        k: Tensor, below: Tensor, here: Tensor, x: Tensor, degree: Tensor
+        k: Tensor, below: Tensor, here: Tensor, *around: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
+        x, degree, _ = around
         going = degree > k
         above = step(k, x, here, below)
         return k + 1, torch.where(going, here, below), torch.where(going, above, here)
 
     start = torch.ones((), dtype=x.dtype, device=x.device)
     loop = torch.ops.higher_order.while_loop
-    _, _, value = loop(more, body, (start, one, first + zero), (x, degree))
+    _, _, value = loop(more, body, (start, one, first + zero), (x, degree, highest))
     return torch.where(degree == 0, one, value)
 
 

@@ -55,6 +55,16 @@ for _operator in (
 ):
     FAMILY.enter(_operator, _from_the_front(_operator), reason="negative dimensions crash it")
 
+
+@FAMILY.decomposes(aten.cumsum.default, reason="rank 0 is refused")
+def cumsum_of_one(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Any:
+    """Return a tensor of rank 0 itself, whole numbers as int64."""
+    if x.dim():
+        return NotImplemented
+    whole = not (x.dtype.is_floating_point or x.dtype.is_complex)
+    return x.to(dtype or (torch.int64 if whole else x.dtype)).clone()
+
+
 _REDUCTIONS = {"add": "sum", "multiply": "prod"}
 
 

@@ -24,34 +24,38 @@ RANDOM = (
 compared, not values."""
 
 
-def _of_singular_vectors(left: Any, values: Any, right: Any) -> tuple[Any, ...]:
-    """Return what U, S and V (or its transpose) determine, whatever signs and bases they chose."""
+def _of_svd(result: Any, *_: Any, **__: Any) -> tuple[Any, ...]:
+    left, values, right = result
     count = values.shape[-1]
     if not left.numel() or not right.numel():
         return (values,)
-    return values, left.mH @ left, right.mH @ right, left[..., :count] * values[..., None, :]
+    made = left[..., :count] * values[..., None, :] @ right[..., :count].mH
+    return values, left.mH @ left, right.mH @ right, made
 
 
-def _of_svd(left: Any, values: Any, right: Any) -> tuple[Any, ...]:
-    *first, scaled = _of_singular_vectors(left, values, right)
-    return (*first, scaled @ right[..., : values.shape[-1]].mH) if first else (values,)
+def _of_linalg_svd(result: Any, *_: Any, **__: Any) -> tuple[Any, ...]:
+    return _of_svd((result[0], result[1], result[2].mH))
 
 
-def _of_linalg_svd(left: Any, values: Any, right: Any) -> tuple[Any, ...]:
-    return _of_svd(left, values, right.mH)
-
-
-def _of_eigenvectors(values: Any, vectors: Any) -> tuple[Any, ...]:
+def _of_eigenvectors(result: Any, *_: Any, **__: Any) -> tuple[Any, ...]:
+    values, vectors = result
     return values, vectors.mH @ vectors, vectors * values[..., None, :] @ vectors.mH
+
+
+def _of_topk(result: Any, given: Any, k: int, dim: int = -1, *_: Any, **__: Any) -> tuple[Any, ...]:
+    values, indices = result
+    return values, torch.gather(given, dim, indices) if given.dim() else indices
 
 
 INVARIANTS: dict[str, Callable[..., Any]] = {
     "linalg.eigh": _of_eigenvectors,
     "linalg.svd": _of_linalg_svd,
     "svd": _of_svd,
+    "topk": _of_topk,
 }
-"""Operators whose results are not determined but for signs and bases, and what is: compared is that
-the vectors are orthonormal, and what matrix they make."""
+"""Operators whose results are not determined, and what is, from the results and the arguments: of
+vectors that have signs and bases of their own, that they are orthonormal, and what matrix they
+make; of indices among equal elements, what is at them."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +134,7 @@ class _Call:
         given, args, kwargs = tree_unflatten(leaves, self.tree)
         result = self.operator(given, *args, **kwargs)
         if self.invariants is not None:
-            result = self.invariants(*result)
+            result = self.invariants(result, given, *args, **kwargs)
         return tuple(leaf for leaf in tree_flatten(result)[0] if isinstance(leaf, torch.Tensor))
 
 

@@ -65,7 +65,9 @@ def test_long_vectors_in_a_number_that_varies_are_sorted(check):
 
 
 def test_long_columns_are_sorted(check):
-    check({"columns": lambda x: torch.sort(x, dim=0, stable=True)}, [torch.randint(0, 40, (100, 3))])
+    check(
+        {"columns": lambda x: torch.sort(x, dim=0, stable=True)}, [torch.randint(0, 40, (100, 3))]
+    )
 
 
 def test_nan_is_larger_than_infinity(check):
