@@ -31,7 +31,7 @@ def _series(a: Tensor, x: Tensor) -> Any:
     """Return the sum of x^k / ((a + 1) ... (a + k)) over k >= 0, for x below a + 1."""
 
     def going(k: Tensor, term: Tensor, total: Tensor, a: Tensor, x: Tensor) -> Tensor:
-        return (term > total * _PRECISION).any()
+        return (term - total * _PRECISION).amax() > 0.0
 
     def step(k: Tensor, term: Tensor, total: Tensor, a: Tensor, x: Tensor) -> Any:
         term = term * x / (a + k)
@@ -48,7 +48,7 @@ def _fraction(a: Tensor, x: Tensor) -> Any:
     def going(
         k: Tensor, b: Tensor, c: Tensor, d: Tensor, h: Tensor, r: Tensor, a: Tensor
     ) -> Tensor:
-        return ((r - 1).abs() > _PRECISION).any()
+        return (r - 1).abs().amax() > _PRECISION
 
     def step(k: Tensor, b: Tensor, c: Tensor, d: Tensor, h: Tensor, r: Tensor, a: Tensor) -> Any:
         numerator = -k * (k - a)
@@ -71,9 +71,8 @@ def _parts(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor, torch.dtype]:
     """Return the lower and upper regularised incomplete gamma functions, computed in float64."""
     dtype = torch.result_type(floating(a), floating(x))
     a, x = torch.broadcast_tensors(a.double(), x.double())  # type: ignore[no-untyped-call]
-    if x.dim() == 0:  # the compiler wants more for the condition of a loop
-        lower, upper, _ = _parts(a.reshape(1), x.reshape(1))
-        return lower.reshape(()), upper.reshape(()), dtype
+    if 0 in x.shape:
+        return torch.zeros_like(x), torch.zeros_like(x), dtype
     inside = torch.logical_and(torch.logical_and(a > 0, x > 0), torch.isfinite(a * x))
     left = torch.logical_and(inside, x < a + 1)
     right = torch.logical_and(inside, torch.logical_not(left))

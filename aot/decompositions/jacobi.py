@@ -21,6 +21,8 @@ FAMILY = Family("jacobi")
 
 _REASON = "no lowering"
 
+_ROWS = torch.contiguous_format
+
 _SWEEPS = {torch.float32: 12, torch.float64: 16}
 """How often each two columns meet: rotations converge quadratically."""
 
@@ -70,10 +72,10 @@ def _orthogonal_columns(matrix: Tensor) -> tuple[Tensor, Tensor]:
         sine = cosine * tangent
         turned = cosine * left - sine * right, sine * left + cosine * right
         left, right = _next_round(*turned)
-        return step + 1, left.clone(), right.clone()
+        return step + 1, left.clone(memory_format=_ROWS), right.clone(memory_format=_ROWS)
 
     start = torch.zeros((), dtype=torch.float32, device=matrix.device)
-    halves = both[..., :half].clone(), both[..., half:].clone()
+    halves = [part.clone(memory_format=_ROWS) for part in (both[..., :half], both[..., half:])]
     loop = torch.ops.higher_order.while_loop
     _, left, right = loop(more, rotate, (start, *halves), ())
     whole = torch.cat([left, right], -1)[..., :columns]

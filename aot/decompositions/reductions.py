@@ -65,6 +65,22 @@ def cumsum_of_one(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> A
     return x.to(dtype or (torch.int64 if whole else x.dtype)).clone()
 
 
+@FAMILY.decomposes(aten.scatter_reduce.two, reason="torch.onnx takes a mean for an assignment")
+def scatter_mean(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Any:
+    """Return x with the mean of elements at indices, as sums by counts."""
+    if reduce != "mean" or x.dtype is torch.bool or not x.dim():
+        return NotImplemented
+    one = torch.ones_like(source)
+    count = torch.zeros_like(x).scatter_add(dim, index, one)
+    kept = x if include_self else torch.where(count > 0, torch.zeros_like(x), x)
+    total = kept.scatter_add(dim, index, source)
+    count = count + 1 if include_self else count.clamp(min=1)
+    rounding = None if x.dtype.is_floating_point or x.dtype.is_complex else "floor"
+    return torch.div(total, count, rounding_mode=rounding)
+
+
 _REDUCTIONS = {"add": "sum", "multiply": "prod"}
 
 

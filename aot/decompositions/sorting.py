@@ -22,12 +22,9 @@ FAMILY = Family("sorting")
 
 _REASON = "two of one shape overwrite each other's indices"
 
-_SHORT, _SHORT_IN_MANY = 64, 1024
-"""Up to this length vectors are sorted by counting; the second where the other sizes vary.
-
-Vectors whose own length varies are counted as well: the compiler crashes on two loops that start
-from one tensor of a size that varies.
-"""
+_SHORT = 64
+"""Up to this length vectors are sorted by counting; all are where a size varies: the compiler has
+crashed and been wrong on several loops over tensors of sizes that vary."""
 
 _MOST_STEPS = 64
 """Up to this many of the largest elements are found one after the other."""
@@ -52,10 +49,9 @@ def _before(a: Tensor, b: Tensor, descending: bool) -> Tensor:
 
 def _permutation(x: Tensor, descending: bool) -> Tensor:
     """Return which element comes at each place along the last dimension; ties keep their order."""
-    *others, length = x.shape
-    short = _SHORT if all(isinstance(size, int) for size in others) else _SHORT_IN_MANY
-    counted = not isinstance(length, int) or length <= short
-    return (_by_counting if counted else _by_exchanges)(x, descending)
+    fixed = all(isinstance(size, int) for size in x.shape)
+    sort = _by_exchanges if fixed and x.shape[-1] > _SHORT else _by_counting
+    return sort(x, descending)
 
 
 def _by_counting(x: Tensor, descending: bool) -> Tensor:

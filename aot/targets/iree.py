@@ -18,7 +18,7 @@ from pelton.runtime.cpu import WORKER_STACK_BYTES, processor_identity
 from pelton.runtime.vmfb import VmfbInfo, append_info
 
 from ..errors import ExportError
-from ..mlir_module import parameters_of
+from ..mlir_module import has_sizes_that_vary, parameters_of
 from .base import Artifact, make_options
 from .iree_compiler import (
     CompilerFailed,
@@ -60,7 +60,8 @@ PROCESSOR_LEVELS: dict[int, tuple[str, ...]] = {
 }
 """The flags of each `optimization_level` for processors: docs/optimization_levels.md says why.
 Up to level 3, data is not tiled where parameters are external: they would be copied at each load,
-and no longer be shared between programs and with the archive."""
+and no longer be shared between programs and with the archive. It never is where sizes vary: past the
+first tile, a mixture of experts with a dynamic length came out wrong."""
 
 GPU_LEVELS: dict[int, tuple[str, ...]] = {
     level: (f"--iree-opt-level=O{min(level, 3)}",) for level in PROCESSOR_LEVELS
@@ -173,7 +174,8 @@ class IreeTarget:
                 module_op.write_bytecode(file)
             target, flags, notes = self._target(source, options)
             parameters = parameters_of(module_op)
-            attempts = self._attempts(options.level, bool(parameters))
+            varies = has_sizes_that_vary(module_op)
+            attempts = self._attempts(options.level, bool(parameters), varies)
             compiled = self._compile(source, path, options, flags, attempts)
         stated = _stated(options, [*notes, *compiled.notes])
         append_info(path, VmfbInfo(target, _versions(), parameters, stated))
@@ -235,18 +237,21 @@ class IreeTarget:
         name = f"target {self.name!r}"
         raise compile_error(failures[0].diagnostics, source, asked, name) from None
 
-    def _attempts(self, level: int, external: bool) -> dict[tuple[str, ...], int]:
+    def _attempts(
+        self, level: int, external: bool, varies: bool = False
+    ) -> dict[tuple[str, ...], int]:
         """Return the flags to try, in order, each with its level.
 
         Args:
             level: The level that the user asked for.
             external: Whether the module has external parameters.
+            varies: Whether it has sizes that vary, for which tiled data has given wrong numbers.
         """
         levels = PROCESSOR_LEVELS if self.backend == "llvm-cpu" else GPU_LEVELS
         attempts: dict[tuple[str, ...], int] = {}
         for number in (level, *(lower for lower in (4, 3, 2, 1) if lower < level)):
             flags = levels[number]
-            if external and number <= DEFAULT_LEVEL:
+            if varies or (external and number <= DEFAULT_LEVEL):
                 flags = tuple(flag for flag in flags if flag != _DATA_TILING)
             attempts.setdefault(flags, number)
         return attempts

@@ -35,7 +35,7 @@ NAMES = """
     svd linalg.svd linalg.svdvals linalg.eigh linalg.eigvalsh linalg.pinv linalg.pinv.hermitian
     linalg.pinv.singular linalg.matrix_rank linalg.cond sort topk argsort msort
     linalg.inv linalg.det linalg.slogdet linalg.qr geqrf triangular_solve linalg.lu_factor
-    searchsorted cummax logcumsumexp median kthvalue
+    scatter_reduce.mean searchsorted cummax logcumsumexp median kthvalue
 """.split()
 
 
