@@ -60,8 +60,8 @@ PROCESSOR_LEVELS: dict[int, tuple[str, ...]] = {
 }
 """The flags of each `optimization_level` for processors: docs/optimization_levels.md says why.
 Up to level 3, data is not tiled where parameters are external: they would be copied at each load,
-and no longer be shared between programs and with the archive. It never is where sizes vary: past the
-first tile, a mixture of experts with a dynamic length came out wrong."""
+and no longer be shared between programs and with the archive. It never is where sizes vary: past
+the first tile, a mixture of experts with a dynamic length came out wrong."""
 
 GPU_LEVELS: dict[int, tuple[str, ...]] = {
     level: (f"--iree-opt-level=O{min(level, 3)}",) for level in PROCESSOR_LEVELS
