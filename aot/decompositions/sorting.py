@@ -87,8 +87,8 @@ def _by_exchanges(x: Tensor, descending: bool) -> Tensor:
         tied = torch.logical_not(torch.logical_or(after, before))
         after = torch.logical_or(after, torch.logical_and(tied, number < index))
         before = torch.logical_or(before, torch.logical_and(tied, index < number))
-        taken = torch.where(places < partner, after, before)
-        taken = torch.logical_and(taken, places != partner)
+        lower, upper = places < partner, places > partner  # onnxruntime chooses no bools
+        taken = torch.logical_or(torch.logical_and(lower, after), torch.logical_and(upper, before))
         quarter = torch.div(block, 4, rounding_mode="trunc")
         half = torch.div(mask, 2, rounding_mode="trunc")
         following = torch.where(mask == block - 1, quarter, half)
@@ -160,7 +160,8 @@ def _first_ones(x: Tensor, k: int, largest: bool) -> Tensor:
         hit = torch.logical_and(left, x == extreme)
         if missing is not None:  # infinity and NaN are one in x
             preferred = torch.logical_and(hit, missing if largest else torch.logical_not(missing))
-            hit = torch.where(preferred.any(-1, True), preferred, hit)
+            none = torch.logical_not(preferred.any(-1, True))
+            hit = torch.logical_or(preferred, torch.logical_and(hit, none))
         index = torch.where(hit, places, x.shape[-1] - 1).amin(-1, True)
         found.append(index)
         left = torch.logical_and(left, places != index)
