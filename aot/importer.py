@@ -25,6 +25,7 @@ from iree.compiler.ir import (
     Value,
 )
 
+from . import higher_order
 from .affinity import set_argument_devices
 from .builder import GlobalAttributes, ModuleBuilder, TensorGlobal
 from .custom_ops.registry import find, key_of
@@ -38,7 +39,7 @@ INLINE_LIMIT = 1024
 _INLINE_DTYPES = (torch.float32, torch.int64, torch.int32)
 """Element types of which IREE compiles small literals; the others go through globals."""
 
-_HIGHER_ORDER = ("while_loop", "auto_functionalized", "flex_attention")
+_HIGHER_ORDER = (*higher_order.NAMES, "auto_functionalized", "flex_attention")
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def import_program(
     refuse_unsupported(program.graph_module, builder)
     refuse_dtypes(program.graph_module)
     hooks = _Hooks(builder, {id(t) for t in mutable}, name_of or _auto_name, attributes_of)
-    importer = fx_importer.FxImporter(
+    importer = _Importer(
         module=_ModuleView(builder.module_op),
         hooks=hooks,
         py_attr_tracker=builder.fx_py_attr_tracker,
@@ -343,7 +344,21 @@ class _Places(fx_importer.ContextCache):
         return self._function if found is None or found == self._unknown else found
 
 
-class _NodeImporter(fx_importer.GraphNodeImporter):
+class _Importer(fx_importer.FxImporter):
+    """The importer of one program; branches and loop bodies are imported where they are used."""
+
+    def _import_all_child_modules(
+        self,
+        module: torch.fx.GraphModule,
+        parent_name: str,
+        import_symbolic_shape_expressions: bool = False,
+    ) -> None:
+        targets = {str(node.target) for node in module.graph.nodes if node.op == "call_function"}
+        if "flex_attention" in targets:  # which names functions
+            super()._import_all_child_modules(module, parent_name)
+
+
+class _NodeImporter(higher_order.HigherOrderImporter):
     """The importer of one graph, with what it lacks for our programs."""
 
     def lazy_import_buffer(

@@ -62,7 +62,7 @@ _READING = frozenset(
 _PLAIN = ("torch.constant.", "torch.prim.", "torch_c.", "arith.", "math.", "torch.prims.")
 _OTHER = frozenset(
     ["torch.symbolic_int", "torch.bind_symbolic_shape", "torch.vtensor.literal",
-     "util.global.load", "util.status.check_ok", "func.return", "scf.yield",
+     "util.global.load", "util.status.check_ok", "func.return", "scf.if", "scf.yield",
      "tensor.cast", "tensor.dim", "tensor.empty", "flow.tensor.trace", "flow.tensor.transfer"]
 )  # fmt: skip
 
@@ -106,17 +106,18 @@ def _only_reads(
     name = StringAttr(function.attributes["sym_name"]).value
     if name not in judged:
         judged[name] = False  # a function that calls itself is not looked into again
-        judged[name] = _blocks_read(function, functions, judged)
+        judged[name] = _regions_read(function, functions, judged)
     return judged[name]
 
 
-def _blocks_read(
+def _regions_read(
     operation: Operation, functions: dict[str, Operation], judged: dict[str, bool]
 ) -> bool:
+    """Tell whether all that is in the regions of an operation, branches and loops, only reads."""
+    blocks = [block for region in operation.regions for block in region.blocks]
     return all(
         _operation_reads(op.operation, functions, judged)
-        for region in operation.regions
-        for block in region.blocks
+        for block in blocks
         for op in block.operations
     )
 
@@ -133,10 +134,10 @@ def _operation_reads(
     if name == "func.call":
         callee = FlatSymbolRefAttr(operation.attributes["callee"]).value
         return callee in functions and _only_reads(functions[callee], functions, judged)
-    if name == "scf.if":
-        return _blocks_read(operation, functions, judged)
     if name in _INTO_OUTPUTS:
         return all(_is_fresh(value) for value in operation.opview.outputs)
+    if not _regions_read(operation, functions, judged):
+        return False
     if name.startswith("torch.aten."):
         return ".".join(name.split(".")[:3]) in _READING
     return name in _OTHER or name.startswith(_PLAIN)

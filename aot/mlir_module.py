@@ -164,6 +164,13 @@ def is_lowered(module_op: Operation) -> bool:
     return next(_operations(module_op, "func.func"), None) is None
 
 
+def has_sizes_that_vary(module_op: Operation) -> bool:
+    """Whether a function of a module takes or gives tensors of sizes that only a call tells."""
+    return any(
+        "?" in str(op.attributes["function_type"]) for op in _operations(module_op, "func.func")
+    )
+
+
 def module_name(module_op: Operation) -> str:
     """Return a module's name, or `module` where it has none."""
     attributes = module_op.attributes

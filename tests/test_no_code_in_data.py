@@ -14,7 +14,10 @@ FILES = sorted(
 
 MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "yaml"}
 FUNCTIONS = {"eval", "exec", "compile", "__import__"}
-METHODS = {"torch.load", "np.load", "numpy.load", "zipfile.extractall"}
+METHODS = {"torch.load", "zipfile.extractall"}
+
+BETWEEN_OWN_PROCESSES = {"aot/build_origin.py": ["pickle"]}
+"""What a build sends to the processes that it starts; it is never read from a file."""
 
 
 def offences(source: str) -> list[str]:
@@ -30,7 +33,7 @@ def offences(source: str) -> list[str]:
             for keyword in node.keywords:
                 if keyword.arg == "allow_pickle" and ast.unparse(keyword.value) != "False":
                     found.append("allow_pickle")
-            if name.endswith(("read_array", "np.save")):
+            if name.endswith(("read_array", "np.save", "np.load", "numpy.load")):
                 stated = {keyword.arg for keyword in node.keywords}
                 found += [] if "allow_pickle" in stated else [f"{name} without allow_pickle"]
     return found
@@ -38,7 +41,8 @@ def offences(source: str) -> list[str]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_nothing_that_is_read_is_run(path: Path) -> None:
-    assert offences(path.read_text()) == []
+    allowed = BETWEEN_OWN_PROCESSES.get(path.relative_to(ROOT).as_posix(), [])
+    assert offences(path.read_text()) == allowed
 
 
 @pytest.mark.parametrize(

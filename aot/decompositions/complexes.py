@@ -122,7 +122,10 @@ def neg(x: Tensor) -> Any:
 
 
 @FAMILY.decomposes(
-    aten._conj.default, aten.conj_physical.default, reason="conjugation has no lowering"
+    aten._conj.default,
+    aten._conj_physical.default,
+    aten.conj_physical.default,
+    reason="conjugation has no lowering",
 )
 def conj(x: Tensor) -> Any:
     """Return the conjugate, computed (there are no lazy conjugates in a compiled program)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ _REASON = "no lowering; unrolled for small sizes"
 def fits(matrix: Tensor) -> bool:
     """Whether a matrix is real, and of a size that is known and small."""
     sizes = matrix.shape[-2:]
-    known = all(isinstance(size, int) and 0 < size <= LARGEST for size in sizes)
+    known = all(isinstance(size, int) and size <= LARGEST for size in sizes)
     return known and not matrix.dtype.is_complex
 
 
@@ -53,7 +54,12 @@ def factorise(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         here = torch.arange(columns, device=matrix.device) == k
         kept = torch.logical_and(below[:, None], here)
         matrix = torch.where(kept, factor[..., None].expand(matrix.shape), matrix - update)
-    return matrix, order, torch.stack(exchanges, -1).to(torch.int32)
+    return matrix, order, _stacked(exchanges, order).to(torch.int32)
+
+
+def _stacked(columns: list[Tensor], like: Tensor) -> Tensor:
+    """Return columns side by side; there may be none."""
+    return torch.stack(columns, -1) if columns else like[..., :0]
 
 
 def _parity(exchanges: Tensor) -> Tensor:
@@ -141,6 +147,15 @@ def inv(matrix: Tensor) -> Any:
     """Return the inverse."""
     found = inv_ex(matrix)
     return found if found is NotImplemented else found[0]
+
+
+@FAMILY.decomposes(aten.linalg_tensorinv.default, reason=_REASON)
+def tensorinv(x: Tensor, ind: int = 2) -> Any:
+    """Return the inverse of a tensor whose first `ind` dimensions are the rows of a matrix."""
+    rows, columns = x.shape[:ind], x.shape[ind:]
+    matrix = x.reshape(math.prod(rows), math.prod(columns))
+    inverse = inv(matrix)
+    return inverse if inverse is NotImplemented else inverse.reshape(*columns, *rows)
 
 
 @FAMILY.decomposes(aten._linalg_det.default, reason=_REASON)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch._ops import OperatorBase, OpOverload
 from torch._subclasses import FakeTensor
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from .family import Decomposition, DecompositionTable
@@ -75,11 +76,18 @@ def applies(function: Decomposition, node: Node) -> bool:
     """Tell whether a decomposition does not answer `NotImplemented` for what a node computes."""
     args, kwargs = tree_map_only(Node, lambda n: n.meta["val"], (node.args, node.kwargs))
     modes = [leaf.fake_mode for leaf in tree_leaves(args) if isinstance(leaf, FakeTensor)]
+    mode = modes[0] if modes else None
+    shape_env = mode.shape_env if mode is not None else None
     try:
-        with modes[0] if modes else nullcontext():
+        with mode or nullcontext(), _no_new_sizes(shape_env):
             return function(*args, **kwargs) is not NotImplemented
     except Exception:  # it cannot be told here; the trace that follows can
         return True
+
+
+def _no_new_sizes(shape_env: ShapeEnv | None) -> AbstractContextManager[None]:
+    """Let sizes that depend on data be forgotten: nothing is made of where they are computed."""
+    return shape_env.ignore_fresh_unbacked_symbols() if shape_env is not None else nullcontext()
 
 
 def _with_own_copies(program: ExportedProgram) -> ExportedProgram:

@@ -36,7 +36,8 @@ def geqrf(matrix: Tensor) -> Any:
         column = torch.where(count == k, diagonal[..., None], column)
         here = torch.arange(columns, device=matrix.device) == k
         matrix = torch.where(here, column[..., None], matrix)
-    return matrix, torch.stack(factors, -1)
+    none = matrix.new_zeros((*matrix.shape[:-2], 0))
+    return matrix.clone(), torch.stack(factors, -1) if factors else none
 
 
 def _reflection(column: Tensor, k: int, count: Tensor) -> tuple[Tensor, Tensor, Tensor]:

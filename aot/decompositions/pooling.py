@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -59,7 +60,8 @@ for _operator, _dimensions in _WINDOWED:
     FAMILY.enter(_operator, _batched(_operator, _dimensions), reason="the lowering wants a batch")
 
 
-def _each(value: int | Sequence[int], count: int) -> list[int]:
+def each(value: int | Sequence[int], count: int) -> list[int]:
+    """Return a value for each of some dimensions, where one may stand for all."""
     values = [value] if isinstance(value, int) else list(value)
     return values * count if len(values) == 1 else values
 
@@ -73,12 +75,12 @@ def _cut_to_reach(operator: OpOverload, dimensions: int) -> Decomposition:
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        if any(_each(padding, dimensions)) or any(args) or any(kwargs.values()):
+        if any(each(padding, dimensions)) or any(args) or any(kwargs.values()):
             return NotImplemented
-        windows = _each(kernel, dimensions)
+        windows = each(kernel, dimensions)
         cut = x
         for axis, (window, step) in enumerate(
-            zip(windows, _each(stride or kernel, dimensions), strict=True), x.dim() - dimensions
+            zip(windows, each(stride or kernel, dimensions), strict=True), x.dim() - dimensions
         ):
             size = x.shape[axis]
             if isinstance(size, int) and window < size < window + step:
@@ -107,6 +109,41 @@ def _windows(size: int, window: int, step: int, padding: int, ceil_mode: bool) -
     return count - 1 if ceil_mode and (count - 1) * step >= size + padding else count
 
 
+@dataclass(frozen=True)
+class Span:
+    """What the windows over one dimension reach: how many, and the padding that they need."""
+
+    count: int
+    before: int
+    after: int
+
+
+def reached(
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    ceil_mode: bool,
+) -> list[Span]:
+    """Return what the windows of a max pooling reach in each dimension."""
+    count = len(sizes)
+    spans = []
+    for size, window, step, before, apart in zip(
+        sizes, each(kernel, count), each(stride or kernel, count), each(padding, count),
+        each(dilation, count), strict=True,
+    ):  # fmt: skip
+        reach = apart * (window - 1) + 1
+        windows = _windows(size, reach, step, before, ceil_mode)
+        spans.append(Span(windows, before, (windows - 1) * step + reach - size - before))
+    return spans
+
+
+def is_exact(spans: Sequence[Span], ceil_mode: bool) -> bool:
+    """Whether the compiler takes a pooling as it is."""
+    return not ceil_mode and all(span.count > 1 or span.after == span.before for span in spans)
+
+
 def _max_pool(operator: OpOverload, dimensions: int) -> Decomposition:
     """Return the pooling of an input that is padded to just what the windows reach."""
 
@@ -121,20 +158,12 @@ def _max_pool(operator: OpOverload, dimensions: int) -> Decomposition:
         sizes = x.shape[-dimensions:]
         if not (x.dtype.is_floating_point and all(isinstance(size, int) for size in sizes)):
             return NotImplemented
-        steps, spread = _each(stride or kernel, dimensions), _each(dilation, dimensions)
-        ends: list[int] = []
-        exact = True
-        for size, window, step, before, apart in zip(
-            sizes, _each(kernel, dimensions), steps, _each(padding, dimensions), spread, strict=True
-        ):
-            reach = apart * (window - 1) + 1
-            count = _windows(size, reach, step, before, ceil_mode)
-            after = (count - 1) * step + reach - size - before
-            exact = exact and not ceil_mode and (count > 1 or after == before)
-            ends = [before, after, *ends]
-        if exact:
+        spans = reached(sizes, kernel, stride, padding, dilation, ceil_mode)
+        if is_exact(spans, ceil_mode):
             return NotImplemented
+        ends = [end for span in reversed(spans) for end in (span.before, span.after)]
         padded = torch.constant_pad_nd(x, ends, -math.inf)
+        steps, spread = each(stride or kernel, dimensions), each(dilation, dimensions)
         return operator(padded, kernel, steps, [0] * dimensions, spread)
 
     return decomposition

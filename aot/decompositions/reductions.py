@@ -55,6 +55,32 @@ for _operator in (
 ):
     FAMILY.enter(_operator, _from_the_front(_operator), reason="negative dimensions crash it")
 
+
+@FAMILY.decomposes(aten.cumsum.default, reason="rank 0 is refused")
+def cumsum_of_one(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Any:
+    """Return a tensor of rank 0 itself, whole numbers as int64."""
+    if x.dim():
+        return NotImplemented
+    whole = not (x.dtype.is_floating_point or x.dtype.is_complex)
+    return x.to(dtype or (torch.int64 if whole else x.dtype)).clone()
+
+
+@FAMILY.decomposes(aten.scatter_reduce.two, reason="torch.onnx takes a mean for an assignment")
+def scatter_mean(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Any:
+    """Return x with the mean of elements at indices, as sums by counts."""
+    if reduce != "mean" or x.dtype is torch.bool or not x.dim():
+        return NotImplemented
+    one = torch.ones_like(source)
+    count = torch.zeros_like(x).scatter_add(dim, index, one)
+    kept = x if include_self else torch.where(count > 0, torch.zeros_like(x), x)
+    total = kept.scatter_add(dim, index, source)
+    count = count + 1 if include_self else count.clamp(min=1)
+    rounding = None if x.dtype.is_floating_point or x.dtype.is_complex else "floor"
+    return torch.div(total, count, rounding_mode=rounding)
+
+
 _REDUCTIONS = {"add": "sum", "multiply": "prod"}
 
 

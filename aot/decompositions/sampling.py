@@ -127,3 +127,86 @@ def nearest_exact(
     """Return x resized by the pixel whose centre is nearest."""
     scales: Sequence[float | None] = scale_factors or [None] * (x.dim() - 2)
     return _nearest(x, output_size, scales, centre=0.5)
+
+
+def _smoothing(old: int, size: int, align_corners: bool, scale: float | None, like: Tensor) -> Any:
+    """Return the weights [size, old] of a resize by triangles as wide as the pixels skipped."""
+    if align_corners:
+        step = (old - 1) / (size - 1) if size > 1 else 0.0
+    else:
+        step = 1 / scale if scale else old / size
+    support = max(step, 1.0)
+    centre = (torch.arange(size, device=like.device).to(torch.float32) + 0.5) * step
+    place = torch.arange(old, device=like.device).to(torch.float32) + 0.5
+    weight = (1 - (place[None] - centre[:, None]).abs() / support).clamp(min=0.0)
+    return (weight / weight.sum(1, keepdim=True)).to(like.dtype)
+
+
+@FAMILY.decomposes(aten._upsample_bilinear2d_aa.default, reason=_NO_LOWERING)
+def resize_smoothly(
+    x: Tensor,
+    output_size: Sequence[Any],
+    align_corners: bool,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> Any:
+    """Return x resized linearly, with all pixels counted where it gets smaller."""
+    rows, columns = x.shape[-2:]
+    if not all(isinstance(size, int) for size in (rows, columns, *output_size)):
+        return NotImplemented
+    down = _smoothing(rows, output_size[0], align_corners, scales_h, x)
+    across = _smoothing(columns, output_size[1], align_corners, scales_w, x)
+    return torch.matmul(down, torch.matmul(x, across.T))
+
+
+@FAMILY.decomposes(aten.grid_sampler_3d.default, reason=_NO_LOWERING)
+def grid_sampler_3d(
+    x: Tensor, grid: Tensor, interpolation: int, padding: int, align_corners: bool
+) -> Any:
+    """Return x [n, c, depth, height, width] read at points, by 8 neighbours (0) or one (1)."""
+    sizes = x.shape[-3:]
+    # The last dimension of the grid is x, y, z: the sizes from the last to the first.
+    points = [
+        _in_pixels(grid[..., 2 - axis], size, padding, align_corners)
+        for axis, size in enumerate(sizes)
+    ]
+    if interpolation == 1:
+        return _read(x, [torch.round(point) for point in points])
+    total = torch.zeros((), dtype=x.dtype, device=x.device)
+    for corner in range(8):
+        places, weight = [], torch.ones((), dtype=x.dtype, device=x.device)
+        for axis, point in enumerate(points):
+            low = torch.floor(point)
+            upper = corner >> axis & 1
+            places.append(low + 1 if upper else low)
+            weight = weight * (point - low if upper else 1 - (point - low))
+        total = total + _read(x, places) * weight[:, None]
+    return total
+
+
+def _in_pixels(point: Tensor, size: Any, padding: int, align_corners: bool) -> Any:
+    """Return coordinates from -1 to 1 in pixels, kept within the borders (1) or mirrored (2)."""
+    place = (point + 1) / 2 * (size - 1) if align_corners else ((point + 1) * size - 1) / 2
+    if padding == 2:
+        low, span = (0.0, size - 1.0) if align_corners else (-0.5, 1.0 * size)
+        distance = (place - low).abs()
+        turns = torch.floor(distance / span)
+        rest = distance - turns * span
+        odd = torch.remainder(turns, 2) == 1
+        place = torch.where(odd, span - rest, rest) + low
+    return place if padding == 0 else place.clamp(0, size - 1)
+
+
+def _read(x: Tensor, places: Sequence[Tensor]) -> Tensor:
+    """Return the pixels at whole coordinates [n, ...], 0 outside."""
+    sizes = x.shape[2:]
+    flat = torch.zeros((), dtype=torch.int64, device=x.device)
+    inside = torch.ones((), dtype=torch.int32, device=x.device) != 0
+    for place, size in zip(places, sizes, strict=True):
+        within = torch.logical_and(place >= 0, place <= size - 1)
+        inside = torch.logical_and(inside, within)
+        flat = flat * size + place.clamp(0, size - 1).to(torch.int64)
+    spread = (x.shape[0], x.shape[1], *flat.shape[1:])
+    index = flat[:, None].expand(spread).flatten(2)
+    found = torch.gather(x.flatten(2), 2, index).reshape(spread)
+    return torch.where(inside[:, None], found, 0.0)

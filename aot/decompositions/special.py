@@ -45,7 +45,8 @@ def _enter(operator: Any) -> Callable[[Callable[..., Tensor]], Callable[..., Ten
     return enter
 
 
-def _log_gamma_of_positive(x: Tensor) -> Tensor:
+def log_gamma_of_positive(x: Tensor) -> Tensor:
+    """Return the logarithm of the gamma function of positive numbers."""
     product, shifted = x, x + _SHIFT
     for n in range(1, _SHIFT):
         product = product * (x + n)
@@ -62,7 +63,7 @@ def _log_gamma_of_positive(x: Tensor) -> Tensor:
 def lgamma(x: Tensor) -> Tensor:
     """Return the logarithm of the size of the gamma function, by reflection left of 1/2."""
     mirrored = x < 0.5
-    positive = _log_gamma_of_positive(torch.where(mirrored, 1 - x, x))
+    positive = log_gamma_of_positive(torch.where(mirrored, 1 - x, x))
     part = x - torch.round(x)
     sine = torch.sin(math.pi * part).abs()
     reflected = math.log(math.pi) - torch.log(sine) - positive

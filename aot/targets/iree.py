@@ -16,7 +16,7 @@ from pelton.runtime.cpu import WORKER_STACK_BYTES, processor_identity
 from pelton.runtime.vmfb import VmfbInfo, append_info
 
 from ..errors import ExportError
-from ..mlir_module import device_count, parameters_of
+from ..mlir_module import device_count, has_sizes_that_vary, parameters_of
 from .base import Artifact, CompileInput, make_options
 from .iree_compiler import (
     CompilerFailed,
@@ -181,9 +181,13 @@ class IreeTarget:
                 module_op.write_bytecode(file)
             target, flags, notes = self._target(source, options, device_count(module_op))
             parameters = parameters_of(module_op)
-            attempts = self._attempts(options.level, bool(parameters))
+            varies = has_sizes_that_vary(module_op)
+            attempts = self._attempts(options.level, bool(parameters), varies)
             if options.variant:
-                attempts = {PROCESSOR_VARIANTS[options.variant]: options.level}
+                flags_of_variant = _tiled_as_sizes_allow(
+                    PROCESSOR_VARIANTS[options.variant], varies
+                )
+                attempts = {flags_of_variant: options.level}
             compiled = self._compile(source, path, options, flags, attempts)
         stated = _stated(options, [*notes, *compiled.notes])
         append_info(path, VmfbInfo(target, _versions(), parameters, stated))
@@ -265,19 +269,21 @@ class IreeTarget:
         name = f"target {self.name!r}"
         raise compile_error(failures[0].diagnostics, source, asked, name) from None
 
-    def _attempts(self, level: int, external: bool) -> dict[tuple[str, ...], int]:
+    def _attempts(
+        self, level: int, external: bool, varies: bool = False
+    ) -> dict[tuple[str, ...], int]:
         """Return the flags to try, in order, each with its level.
 
         Args:
             level: The level that the user asked for.
             external: Whether the module has external parameters.
+            varies: Whether it has sizes that vary, for which tiled data has given wrong numbers.
         """
         levels = PROCESSOR_LEVELS if self.backend == "llvm-cpu" else GPU_LEVELS
         attempts: dict[tuple[str, ...], int] = {}
         for number in (level, *(lower for lower in (4, 3, 2, 1) if lower < level)):
             flags = levels[number]
-            if external and number <= DEFAULT_LEVEL:
-                flags = tuple(flag for flag in flags if flag != DATA_TILING)
+            flags = _tiled_as_sizes_allow(flags, varies or (external and number <= DEFAULT_LEVEL))
             attempts.setdefault(flags, number)
         return attempts
 
@@ -352,6 +358,11 @@ def _named_file(flag: str) -> str | None:
 def _versions() -> dict[str, str]:
     packages = ("pelton", "iree-base-compiler")
     return {package: importlib.metadata.version(package) for package in packages}
+
+
+def _tiled_as_sizes_allow(flags: tuple[str, ...], not_tiled: bool) -> tuple[str, ...]:
+    """Return the flags of an optimisation, without data tiling where it must not be."""
+    return tuple(flag for flag in flags if not (not_tiled and flag == DATA_TILING))
 
 
 def _stated(options: IreeOptions, notes: Sequence[str]) -> dict[str, Any]:

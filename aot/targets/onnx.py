@@ -152,6 +152,7 @@ def to_onnx(
         _imported(package)
     name = function or _only_entry_point(source)
     raised = raise_function(source, name, weights_as_inputs=weights_as_inputs, effects=False)
+    _refuse_complex(raised)
     model = _converted(raised, reexport(raised))
     _name_dimensions(model, raised)
     return OnnxProgram(
@@ -173,6 +174,20 @@ def _only_entry_point(source: ModuleSource) -> str:
             f"{', '.join(names)}"
         )
     return names[0]
+
+
+def _refuse_complex(raised: Raised) -> None:
+    """Refuse complex inputs and outputs, which torch.onnx would give another dimension of 2.
+
+    Raises:
+        UnsupportedOpError: Names them.
+    """
+    found = [port.name for port in (*raised.inputs, *raised.outputs) if port.dtype.is_complex]
+    if found:
+        raise UnsupportedOpError(
+            f"{raised.name}(): ONNX engines have no complex numbers, but {', '.join(found)} has "
+            "them; pass torch.view_as_real(...) instead, and torch.view_as_complex inside"
+        )
 
 
 def _imported(package: str) -> Any:

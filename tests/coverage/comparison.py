@@ -1,9 +1,10 @@
-"""Export, compile, load, call, and compare with eager torch."""
+"""Export, compile or convert, call, and compare with eager torch."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ import torch
 from pelton import aot, runtime
 
 from .isolation import Outcome
+from .onnx_model import OnnxModel
 
 TOLERANCES: dict[torch.dtype, tuple[float, float]] = {
     torch.float32: (1e-3, 1e-4),
@@ -22,65 +24,103 @@ TOLERANCES: dict[torch.dtype, tuple[float, float]] = {
 }
 """Relative and absolute tolerance by element type; other types must be equal."""
 
-OPTIMIZATION_LEVEL = 1
-"""Level to compile at: coverage asks what lowers, and right, not how fast it is."""
-
 Arguments = tuple[torch.Tensor, ...]
 
 
-def check(
-    target: Callable[..., Any],
-    calls: Sequence[Arguments],
-    dynamic: Any = None,
-    *,
-    values: bool = True,
-) -> Outcome:
-    """Export a function at its first arguments and compare all calls with eager.
+class Trial:
+    """A function, calls of it, and what its forms give beside eager.
 
     Args:
         target: Takes and returns tensors.
-        calls: Arguments of the calls; the first are the example.
-        dynamic: Which sizes vary, as `aot.export` takes it.
-        values: Compare the numbers, not only types and shapes.
+        calls: Arguments of the calls; the first are the example of the export.
+        axes: Which sizes vary in the dynamic form, as `aot.export` takes it.
+        has_values: Whether numbers can be compared; else types and shapes are.
     """
+
+    def __init__(
+        self,
+        target: Callable[..., Any],
+        calls: Sequence[Arguments],
+        axes: Any = None,
+        has_values: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.target = target
+        self.calls = calls
+        self.axes = axes
+        self._has_values = has_values
+
+    def outcome(self, variant: str) -> Outcome:
+        """Return what becomes of a variant of `results.VARIANTS`."""
+        if isinstance(self._wanted, Outcome):
+            return self._wanted
+        dynamic = variant == "dynamic"
+        output = self._export(self.axes) if dynamic else self._static
+        if isinstance(output, Outcome):
+            return output
+        make = _onnx if variant == "onnx" else _iree
+        function = make(output)
+        if isinstance(function, Outcome):
+            return function
+        return self._compare(function, len(self.calls) if dynamic else 1)
+
+    @cached_property
+    def _wanted(self) -> list[list[Any]] | Outcome:
+        try:
+            return [_leaves(self.target(*_copies(call))) for call in self.calls]
+        except Exception as error:
+            return Outcome("unmeasured", "eager", _words(error))
+
+    @cached_property
+    def _static(self) -> aot.ExportOutput | Outcome:
+        return self._export(None)
+
+    @cached_property
+    def _values(self) -> bool:
+        return self._has_values()
+
+    def _export(self, axes: Any) -> aot.ExportOutput | Outcome:
+        try:
+            return aot.export(self.target, args=self.calls[0], dynamic_shapes=axes)
+        except Exception as error:
+            return _refusal("export", error)
+
+    def _compare(self, function: Callable[..., Any], count: int) -> Outcome:
+        assert not isinstance(self._wanted, Outcome)
+        for call, want in zip(self.calls[:count], self._wanted, strict=False):
+            try:
+                got = _leaves(function(*_copies(call)))
+            except Exception as error:
+                return _refusal("run", error)
+            difference = _difference(want, got, self._values)
+            if difference and _difference(_in_double(self.target, call, want), got, self._values):
+                return Outcome("wrong", "compare", difference)
+        return Outcome("ok")
+
+
+def _iree(output: aot.ExportOutput) -> Callable[..., Any] | Outcome:
     try:
-        wanted = [_leaves(target(*_copies(call))) for call in calls]
-    except Exception as error:
-        return Outcome("unmeasured", "eager", _words(error))
-    try:
-        output = aot.export(target, args=calls[0], dynamic_shapes=dynamic)
-    except Exception as error:
-        return _refusal("export", error)
-    try:
-        binary = output.compile(optimization_level=OPTIMIZATION_LEVEL)
+        binary = output.compile()
     except Exception as error:
         return _refusal("compile", error)
     assert binary is not None
     try:
-        executable = runtime.load(bytes(binary.map_memory()))
+        return runtime.load(bytes(binary.map_memory()))
     except Exception as error:
         return _refusal("load", error)
-    for call, want in zip(calls, wanted, strict=True):
-        try:
-            got = _leaves(executable(*_copies(call)))
-        except Exception as error:
-            return _refusal("run", error)
-        difference = _difference(want, got, values)
-        if difference and _difference(_in_double(target, call, want), got, values):
-            return Outcome("wrong", "compare", difference)
-    return Outcome("ok")
+
+
+def _onnx(output: aot.ExportOutput) -> Callable[..., Any] | Outcome:
+    try:
+        return OnnxModel(output)
+    except Exception as error:
+        refused = isinstance(error, aot.PeltonError)
+        return _refusal("compile" if refused else "load", error)
 
 
 def _in_double(target: Callable[..., Any], call: Arguments, wanted: list[Any]) -> list[Any]:
-    """Return the results of eager in float64, which decides where float32 itself is off."""
-    wide = [
-        value.double()
-        if isinstance(value, torch.Tensor) and value.dtype == torch.float32
-        else value
-        for value in _copies(call)
-    ]
+    """Return the results of eager in float64, which decides where narrower floats are off."""
     try:
-        exact = _leaves(target(*wide))
+        exact = _leaves(target(*map(_widened, _copies(call))))
     except Exception:
         return wanted
     return [
@@ -90,8 +130,8 @@ def _in_double(target: Callable[..., Any], call: Arguments, wanted: list[Any]) -
 
 
 def _widened(value: Any) -> Any:
-    single = isinstance(value, torch.Tensor) and value.dtype is torch.float32
-    return value.double() if single else value
+    narrow = isinstance(value, torch.Tensor) and value.dtype.is_floating_point
+    return value.double() if narrow else value
 
 
 def _copies(call: Arguments) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The checked-in tables: one line for each case, in order, with its outcome."""
+"""The checked-in tables: one line for each name and element type, a column for each variant."""
 
 from __future__ import annotations
 
@@ -11,30 +11,55 @@ from .isolation import Outcome
 
 FOLDER = Path(__file__).parent
 
-Key = tuple[str, str]
-"""Name of the operator or model, and the variant: element type and `static` or `dynamic`."""
+VARIANTS = ("static", "onnx", "dynamic")
+"""What is measured of each line: IREE with fixed sizes, the same program by ONNX, IREE with sizes
+that vary."""
 
-_HEADER = ("name", "variant", "status", "stage", "reason")
+Line = tuple[str, str]
+"""Name of the operator or model, and the element type."""
+
+Table = dict[Line, dict[str, Outcome]]
+"""The outcomes by line and variant."""
+
+_LONGEST_REASON = 200
 
 
-def read(path: Path) -> dict[Key, Outcome]:
+def read(path: Path) -> Table:
     """Return the outcomes that a table holds; none if there is no table."""
     if not path.exists():
         return {}
     with path.open(newline="") as file:
         return {
-            (row["name"], row["variant"]): Outcome(row["status"], row["stage"], row["reason"])
+            (row["name"], row["dtype"]): {
+                variant: _outcome_of(row[variant]) for variant in VARIANTS if row[variant]
+            }
             for row in csv.DictReader(file)
         }
 
 
-def write(path: Path, outcomes: Mapping[Key, Outcome], order: Iterable[Key]) -> None:
-    """Write a table with the cases in the given order; cases that are no more are dropped."""
+def write(path: Path, table: Mapping[Line, Mapping[str, Outcome]], order: Iterable[Line]) -> None:
+    """Write a table with its lines in the given order; lines that are no more are dropped."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_HEADER)
-    for key in order:
-        if key in outcomes:
-            outcome = outcomes[key]
-            writer.writerow((*key, outcome.status, outcome.stage, outcome.reason))
-    path.write_text(text.getvalue())
+    writer.writerow(("name", "dtype", *VARIANTS))
+    for line in order:
+        if line in table:
+            writer.writerow((*line, *(_cell_of(table[line].get(name)) for name in VARIANTS)))
+    draft = path.with_suffix(".tmp")
+    draft.write_text(text.getvalue())
+    draft.replace(path)
+
+
+def _cell_of(outcome: Outcome | None) -> str:
+    """Return an outcome as text: its status, then where it ended and why."""
+    if outcome is None:
+        return ""
+    where = f" at {outcome.stage}" if outcome.stage else ""
+    why = f": {outcome.reason[:_LONGEST_REASON]}" if outcome.reason else ""
+    return f"{outcome.status}{where}{why}"
+
+
+def _outcome_of(cell: str) -> Outcome:
+    head, _, reason = cell.partition(": ")
+    status, _, stage = head.partition(" at ")
+    return Outcome(status, stage, reason)

@@ -6,6 +6,7 @@ from torch.fx import GraphModule
 
 from . import attention, numbers, scalars, views
 from .cleanup import drop_checks
+from .empties import fill_empties
 from .inserter import Inserter, fake_mode_of
 from .sizes import fix_constant_sizes
 
@@ -28,6 +29,7 @@ def rewrite_graph(module: GraphModule) -> None:
         if isinstance(child, GraphModule):
             rewrite_graph(child)
     drop_checks(module.graph)
+    fill_empties(module.graph)
     nodes = list(module.graph.nodes)
     fake_mode = fake_mode_of(nodes)
     fix_constant_sizes(module.graph, fake_mode)

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from pelton import aot, runtime
+from pelton.aot.mlir_module import has_sizes_that_vary
 from pelton.aot.targets import find_target, iree
 from pelton.aot.targets.iree_compiler import CompilerFailed
 
@@ -100,6 +101,21 @@ def test_attempts_go_down_and_never_repeat(level: int) -> None:
             levels = list(attempts.values())
             assert levels[0] == level
             assert levels == sorted(set(levels), reverse=True)
+
+
+def test_data_are_not_tiled_where_sizes_vary() -> None:
+    target, _ = find_target("cpu")
+    for level in range(6):
+        attempts = target._attempts(level, False, True)  # type: ignore[attr-defined]
+        assert not any(TILING in flags for flags in attempts)
+
+
+def test_sizes_that_vary_are_seen_in_a_module() -> None:
+    varies = ({0: torch.export.Dim.DYNAMIC},)
+    fixed = aot.export(lambda x: x + 1, args=(torch.ones(2, 3),))
+    dynamic = aot.export(lambda x: x + 1, args=(torch.ones(2, 3),), dynamic_shapes=varies)
+    assert not has_sizes_that_vary(fixed.mlir_module)
+    assert has_sizes_that_vary(dynamic.mlir_module)
 
 
 @pytest.mark.parametrize("level", [-1, 6, "3", True, 2.0])

@@ -1,0 +1,70 @@
+"""Tensors without elements, which need no computing and on which the compiler divides by zero."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Graph, Node
+from torch.fx.passes.shape_prop import _extract_tensor_metadata
+
+aten = torch.ops.aten
+
+_PRODUCTS = (
+    aten.mm.default, aten.bmm.default, aten.matmul.default, aten.mv.default, aten.dot.default,
+    aten.vdot.default,
+)  # fmt: skip
+
+
+def fill_empties(graph: Graph) -> None:
+    """Turn what gives a tensor without elements, or sums over none, into constants.
+
+    Args:
+        graph: A graph of functional operators, with values in its metadata.
+    """
+    for node in list(graph.nodes):
+        if node.op == "call_function" and _is_known_without_computing(node):
+            value = node.meta["val"]
+            node.target = aten.full.default
+            node.args = (list(value.shape), _zero(value.dtype))
+            node.kwargs = {"dtype": value.dtype, "device": value.device, "pin_memory": False}
+            with value.fake_mode:
+                node.meta["val"] = aten.full.default(*node.args, **node.kwargs)
+            node.meta["tensor_meta"] = _extract_tensor_metadata(node.meta["val"])
+    graph.eliminate_dead_code()
+
+
+def _is_known_without_computing(node: Node) -> bool:
+    value = node.meta.get("val")
+    if not isinstance(value, torch._subclasses.FakeTensor) or not _is_fixed(value):
+        return False
+    functional = node.target is operator.getitem or (
+        isinstance(node.target, OpOverload) and not node.target._schema.is_mutable
+    )
+    if not functional or node.target is aten.full.default:
+        return False
+    return value.numel() == 0 or (node.target in _PRODUCTS and _sums_over_none(node))
+
+
+def _sums_over_none(node: Node) -> bool:
+    return any(
+        isinstance(argument, Node) and 0 in _sizes(argument.meta.get("val"))
+        for argument in node.args
+    )
+
+
+def _sizes(value: Any) -> list[int]:
+    shape = value.shape if isinstance(value, torch.Tensor) else ()
+    return [size for size in shape if isinstance(size, int)]
+
+
+def _is_fixed(value: torch.Tensor) -> bool:
+    return all(isinstance(size, int) for size in value.shape)
+
+
+def _zero(dtype: torch.dtype) -> Any:
+    if dtype is torch.bool:
+        return False
+    return 0.0 if dtype.is_floating_point or dtype.is_complex else 0
