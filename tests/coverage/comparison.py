@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -53,12 +55,11 @@ class Trial:
         """Return what becomes of a variant of `results.VARIANTS`."""
         if isinstance(self._wanted, Outcome):
             return self._wanted
-        dynamic = variant == "dynamic"
+        dynamic = variant in ("dynamic", "engine")
         output = self._export(self.axes) if dynamic else self._static
         if isinstance(output, Outcome):
             return output
-        make = _onnx if variant == "onnx" else _iree
-        function = make(output)
+        function = _FORMS.get(variant, _iree)(output)
         if isinstance(function, Outcome):
             return function
         return self._compare(function, len(self.calls) if dynamic else 1)
@@ -115,6 +116,22 @@ def _onnx(output: aot.ExportOutput) -> Callable[..., Any] | Outcome:
     except Exception as error:
         refused = isinstance(error, aot.PeltonError)
         return _refusal("compile" if refused else "load", error)
+
+
+def _engine(output: aot.ExportOutput) -> Callable[..., Any] | Outcome:
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder, "model.trtm")
+        try:
+            output.compile(package, target="tensorrt", reference=True)
+        except Exception as error:
+            return _refusal("compile", error)
+        try:
+            return runtime.load(package.read_bytes(), device="reference")
+        except Exception as error:
+            return _refusal("load", error)
+
+
+_FORMS = {"onnx": _onnx, "engine": _engine}
 
 
 def _in_double(target: Callable[..., Any], call: Arguments, wanted: list[Any]) -> list[Any]:

@@ -19,6 +19,8 @@ Made by `make coverage` from `tests/coverage/models.csv` and `tests/coverage/ops
 Each case is exported, run and compared with eager torch. `static` and `dynamic`: compiled by IREE
 for this processor at the default optimisation level, with fixed sizes, or with sizes that vary.
 `onnx`: the static program by `to_onnx`, run by onnxruntime; one of bfloat16 as its float32 twin.
+`engine`: the program of varying sizes is built as a TensorRT-RTX engine, and the package is called
+on the reference device, which runs the engine's graph with onnxruntime.
 
 `ok` means equal within tolerances fit for the element type; `refused` that an error names what is
 missing, and the line of the program; `wrong` would be a fault of ours. In the `dynamic` cases of

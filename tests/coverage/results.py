@@ -11,9 +11,9 @@ from .isolation import Outcome
 
 FOLDER = Path(__file__).parent
 
-VARIANTS = ("static", "onnx", "dynamic")
+VARIANTS = ("static", "onnx", "dynamic", "engine")
 """What is measured of each line: IREE with fixed sizes, the same program by ONNX, IREE with sizes
-that vary."""
+that vary, and those as a TensorRT-RTX engine, whose graph onnxruntime runs."""
 
 Line = tuple[str, str]
 """Name of the operator or model, and the element type."""
@@ -31,7 +31,7 @@ def read(path: Path) -> Table:
     with path.open(newline="") as file:
         return {
             (row["name"], row["dtype"]): {
-                variant: _outcome_of(row[variant]) for variant in VARIANTS if row[variant]
+                variant: _outcome_of(row[variant]) for variant in VARIANTS if row.get(variant)
             }
             for row in csv.DictReader(file)
         }
