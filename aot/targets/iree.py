@@ -177,7 +177,9 @@ class IreeTarget:
         Raises:
             CompileError: IREE failed; has the diagnostics and a reproducer.
         """
-        module_op = without_group_norms(exported.module_op)
+        module_op = exported.module_op
+        if _DEVICES.get(self.backend) != "local":
+            module_op = without_group_norms(module_op)
         with tempfile.TemporaryDirectory(prefix="pelton-") as folder:
             source = Path(folder, "module.mlirbc")
             with open(source, "wb") as file:

@@ -1,8 +1,8 @@
-"""Group normalisation with statistics in float32.
+"""Group normalisation with statistics in float32, for GPUs.
 
-The compiler's own lowering computes variances in float64: slow on processors, and refused for CUDA
-(«failed to distribute»). torch computes them in float32, as the mean square of the distances from
-the mean does here.
+The compiler's own lowering computes variances in float64, which it refuses to distribute on CUDA.
+torch computes them in float32, as the mean square of the distances from the mean does here. On
+processors that was a tenth slower than the compiler's own (a U-Net: 11.6 for 10.5 ms).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _number(value: Value) -> int | None:
     """Return a constant; None where a value is none."""
     if not isinstance(value, OpResult) or value.owner.name != "torch.constant.int":
         return None
-    return IntegerAttr(value.owner.attributes["value"]).value
+    return int(IntegerAttr(value.owner.attributes["value"]).value)
 
 
 def _tensor(type_: Type) -> tuple[list[_Size], str]:

@@ -37,6 +37,8 @@ _PEELED = "#iree_cpu.pipeline<ConvTileAndDecomposeExpert>, {enable_loop_peeling}
 _DATA_OUTSIDE = "--iree-flow-inline-constants-max-byte-length=0"
 """An executable with data in it cannot be exchanged: the data would be missing."""
 
+_UNTIL_TILES = ("--compile-to=executable-configurations", "--emit-mlir-bytecode")
+
 _CONFIGURED = "configured_"
 """What IREE puts before the name of a file with an executable whose tiles are chosen."""
 
@@ -111,17 +113,11 @@ def compile_with_larger_tiles(
 
 def _compile_twice(source: Path, target: Path, flags: Sequence[str], channels: int) -> bool:
     with tempfile.TemporaryDirectory(prefix="pelton-") as folder:
-        chosen, final, better = (
-            Path(folder, "chosen"),
-            Path(folder, "final"),
-            Path(folder, "better"),
-        )
+        chosen, final, better = (Path(folder, name) for name in ("chosen", "final", "better"))
         better.mkdir()
-        stop = "--compile-to=executable-configurations"
         configurations = f"--iree-hal-dump-executable-configurations-to={folder}/configurations"
-        compile_file_isolated(
-            source, Path(folder, "module.mlir"), [*flags, stop, configurations, _dumping(chosen)]
-        )
+        first = [*flags, *_UNTIL_TILES, configurations, _dumping(chosen)]
+        compile_file_isolated(source, Path(folder, "module.mlirbc"), first)
         for file in Path(folder, "configurations").iterdir():
             text = _enlarged(file.read_text(), channels)
             if text is not None:
