@@ -26,12 +26,15 @@ from .iree_compiler import (
     processor_target,
 )
 from .iree_levels import (
+    CHANNELS_LAST,
     DATA_TILING,
     DEFAULT_LEVEL,
     GPU_LEVELS,
     PROCESSOR_LEVELS,
     PROCESSOR_VARIANTS,
 )
+from .iree_norms import without_group_norms
+from .iree_tiles import channels_of_tile, compile_with_larger_tiles, has_dynamic_convolutions
 
 CUDA_ARCHITECTURES = ("sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_120")
 """The CUDA architectures that IREE 3.13 knows."""
@@ -175,6 +178,8 @@ class IreeTarget:
             CompileError: IREE failed; has the diagnostics and a reproducer.
         """
         module_op = exported.module_op
+        if _DEVICES.get(self.backend) != "local":
+            module_op = without_group_norms(module_op)
         with tempfile.TemporaryDirectory(prefix="pelton-") as folder:
             source = Path(folder, "module.mlirbc")
             with open(source, "wb") as file:
@@ -184,11 +189,12 @@ class IreeTarget:
             varies = has_sizes_that_vary(module_op)
             attempts = self._attempts(options.level, bool(parameters), varies)
             if options.variant:
-                flags_of_variant = _tiled_as_sizes_allow(
-                    PROCESSOR_VARIANTS[options.variant], varies
-                )
-                attempts = {flags_of_variant: options.level}
-            compiled = self._compile(source, path, options, flags, attempts)
+                variant = _tiled_as_sizes_allow(PROCESSOR_VARIANTS[options.variant], varies)
+                attempts = {variant: options.level}
+            tile = 0
+            if self.backend == "llvm-cpu" and has_dynamic_convolutions(module_op):
+                tile = channels_of_tile(target["features"])
+            compiled = self._compile(source, path, options, flags, attempts, tile)
         stated = _stated(options, [*notes, *compiled.notes])
         append_info(path, VmfbInfo(target, _versions(), parameters, stated))
         return Artifact(path, (*notes, *(compiled.notes if compiled.worth_a_warning else ())))
@@ -246,13 +252,26 @@ class IreeTarget:
         options: IreeOptions,
         flags: Sequence[str],
         attempts: Mapping[tuple[str, ...], int],
+        tile: int,
     ) -> _Compiled:
-        """Compile; where the optimised pipeline fails on a limit of its own, with a simpler one."""
+        """Compile; where the optimised pipeline fails on a limit of its own, with a simpler one.
+
+        Args:
+            source: The module.
+            path: The file to write.
+            options: The options.
+            flags: The flags of all attempts.
+            attempts: The flags of each, with its level.
+            tile: The output channels of a tile of convolutions of dynamic size; 0: there are none.
+        """
         run = compile_file_isolated if options.isolate else compile_file
         failures: list[CompilerFailed] = []
         for optimization, level in attempts.items():
+            asked = [*flags, *optimization, *options.flags]
             try:
-                run(source, path, [*flags, *optimization, *options.flags])
+                larger = tile and any(CHANNELS_LAST in flag for flag in optimization)
+                if not (larger and compile_with_larger_tiles(source, path, asked, tile)):
+                    run(source, path, asked)
             except CompilerFailed as error:
                 failures.append(error)
                 if len(failures) > 1 and failures[-2].diagnostics == error.diagnostics:

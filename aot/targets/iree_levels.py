@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 _PREPROCESSING = "--iree-preprocessing-pass-pipeline=builtin.module(util.func({}))"
-_CHANNELS_LAST = "iree-preprocessing-convert-conv-to-channels-last"
+CHANNELS_LAST = "iree-preprocessing-convert-conv-to-channels-last"
 _SPLIT_ATTENTION = (
     "iree-linalg-ext-convert-attention-to-online-attention,iree-linalg-ext-decompose-attention"
 )
 
 _SHAPING = (
-    _PREPROCESSING.format(f"{_CHANNELS_LAST},{_SPLIT_ATTENTION}"),
+    _PREPROCESSING.format(f"{CHANNELS_LAST},{_SPLIT_ATTENTION}"),
     "--iree-llvmcpu-reassociate-fp-reductions",
 )
 """Convolutions with the channels last, attention as products and a softmax, sums in any order.
@@ -40,7 +40,7 @@ PROCESSOR_VARIANTS: dict[str, tuple[str, ...]] = {
     "microkernels": (*PROCESSOR_LEVELS[4], "--iree-llvmcpu-enable-ukernels=all"),
     "transposed": (*PROCESSOR_LEVELS[4], "--iree-opt-aggressively-propagate-transposes"),
     "whole-attention": (
-        "--iree-opt-level=O1", _PREPROCESSING.format(_CHANNELS_LAST), DATA_TILING
+        "--iree-opt-level=O1", _PREPROCESSING.format(CHANNELS_LAST), DATA_TILING
     ),
 }  # fmt: skip
 """What a tuning tries for processors, by name: each is faster than the others on some program."""

@@ -152,7 +152,7 @@ def to_onnx(
         _imported(package)
     name = function or _only_entry_point(source)
     raised = raise_function(source, name, weights_as_inputs=weights_as_inputs, effects=False)
-    _refuse_complex(raised)
+    _refuse_complex_numbers(raised)
     model = _converted(raised, reexport(raised))
     _name_dimensions(model, raised)
     return OnnxProgram(
@@ -166,6 +166,18 @@ def to_onnx(
     )
 
 
+def _refuse_complex_numbers(raised: Raised) -> None:
+    """Refuse complex inputs and outputs; torch.onnx gives them a dimension more, of size 2."""
+    for what, ports in (("input", raised.inputs), ("output", raised.outputs)):
+        found = [f"{port.name!r} is {port.dtype}" for port in ports if port.dtype.is_complex]
+        if found:
+            raise UnsupportedOpError(
+                f"{raised.name}(): ONNX has no operators for complex numbers, and {what} "
+                f"{', '.join(found)}; export a function of real tensors, as torch.view_as_real "
+                "and torch.view_as_complex convert them"
+            )
+
+
 def _only_entry_point(source: ModuleSource) -> str:
     names = source.entry_points()
     if len(names) != 1:
@@ -174,20 +186,6 @@ def _only_entry_point(source: ModuleSource) -> str:
             f"{', '.join(names)}"
         )
     return names[0]
-
-
-def _refuse_complex(raised: Raised) -> None:
-    """Refuse complex inputs and outputs, which torch.onnx would give another dimension of 2.
-
-    Raises:
-        UnsupportedOpError: Names them.
-    """
-    found = [port.name for port in (*raised.inputs, *raised.outputs) if port.dtype.is_complex]
-    if found:
-        raise UnsupportedOpError(
-            f"{raised.name}(): ONNX engines have no complex numbers, but {', '.join(found)} has "
-            "them; pass torch.view_as_real(...) instead, and torch.view_as_complex inside"
-        )
 
 
 def _imported(package: str) -> Any:

@@ -36,9 +36,10 @@ def optimize(model: Any) -> None:
         passes.LiftSubgraphInitializersToMainGraphPass(),
         passes.DeduplicateInitializersPass(),
         passes.CommonSubexpressionEliminationPass(),
-        passes.OutputFixPass(),
-        passes.NameFixPass(),
     ):
+        finish(model)
+    _expand_masks(model.graph)
+    for finish in (passes.OutputFixPass(), passes.NameFixPass()):
         finish(model)
 
 
@@ -97,6 +98,74 @@ def _constant(node: Any, index: int) -> list[int] | None:
     if value is None or value.const_value is None or len(value.const_value.shape) != 1:
         return None
     return [int(number) for number in value.const_value.numpy()]
+
+
+def _expand_masks(graph: Any) -> None:
+    """Give masks of attention a row for each query and a column for each key.
+
+    onnxruntime (1.32) refuses those that have one for all of them. Each is expanded once for all
+    nodes that share it.
+    """
+    expanded: dict[tuple[int, str], Any] = {}
+    for node in [node for node in graph.all_nodes() if node.op_type == "Attention"]:
+        mask = node.inputs[3] if len(node.inputs) > 3 else None
+        if (
+            mask is None
+            or mask.shape is None
+            or any(len(v.shape or ()) != 4 for v in node.inputs[:2])
+        ):
+            continue
+        wanted = {-2: node.inputs[0].shape[2], -1: node.inputs[1].shape[2]}
+        single = [axis for axis in wanted if _static_size(mask, axis) == 1 and wanted[axis] != 1]
+        if not single:
+            continue
+        key = (id(mask), str([wanted[axis] for axis in single]))
+        if None in wanted.values() or key not in expanded:
+            expanded[key] = _expanded(node, mask, single)
+        node.replace_input_with(3, expanded[key])
+
+
+def _expanded(node: Any, mask: Any, axes: Sequence[int]) -> Any:
+    """Insert what expands a mask along axes before its attention; return the expanded mask."""
+    onnx_ir = importlib.import_module("onnx_ir")
+    sizes = [
+        _size_node(node, axis) if axis in axes else _constant_size(node, 1) for axis in (-2, -1)
+    ]
+    made = [each.producer() for each in sizes if each.producer() is not None]
+    shape = onnx_ir.node("Concat", sizes, {"axis": 0}, name=f"{node.name}_mask_shape")
+    expand = onnx_ir.node("Expand", [mask, shape.outputs[0]], name=f"{node.name}_mask")
+    node.graph.insert_before(node, [*made, shape, expand])
+    result = expand.outputs[0]
+    result.type, result.dtype = mask.type, mask.dtype
+    operands = {-2: node.inputs[0], -1: node.inputs[1]}
+    known = list(mask.shape)
+    for axis in axes:
+        known[axis] = operands[axis].shape[2]
+    result.shape = type(mask.shape)(known)
+    return result
+
+
+def _size_node(node: Any, axis: int) -> Any:
+    """Return the number of queries (axis -2) or keys (-1) as a tensor of one integer."""
+    onnx_ir = importlib.import_module("onnx_ir")
+    operand = node.inputs[0 if axis == -2 else 1]
+    size = _static_size(operand, 2)
+    if size is not None:
+        return _constant_size(node, size)
+    name = f"{node.name}_{'queries' if axis == -2 else 'keys'}"
+    return onnx_ir.node("Shape", [operand], {"start": 2, "end": 3}, name=name).outputs[0]
+
+
+def _constant_size(node: Any, size: int) -> Any:
+    onnx_ir = importlib.import_module("onnx_ir")
+    name = f"size_{size}"
+    known = node.graph.initializers.get(name)
+    if known is not None:
+        return known
+    value = onnx_ir.Value(name=name, const_value=onnx_ir.tensor([size], name=name))
+    value.dtype, value.shape = onnx_ir.DataType.INT64, onnx_ir.Shape([1])
+    node.graph.register_initializer(value)
+    return value
 
 
 def _static_size(value: Any, axis: int) -> int | None:

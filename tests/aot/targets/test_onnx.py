@@ -119,6 +119,34 @@ def test_attention_with_two_dynamic_sizes_stays_one_operator(tmp_path: Path) -> 
     assert "Attention" in [node.op_type for node in program.model.graph]
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("kind", ["keys", "queries", "all"])
+def test_masks_with_one_row_or_column_for_all(tmp_path: Path, dynamic: bool, kind: str) -> None:
+    shape = {"keys": (1, 5), "queries": (5, 1), "all": (1, 1)}[kind]
+
+    def attend(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        seen = mask[:, None] if kind != "all" else mask[:, None, :1, :1]
+        once = F.scaled_dot_product_attention(x, x, x, attn_mask=seen)
+        return F.scaled_dot_product_attention(once, x, x, attn_mask=seen)
+
+    batch, length = (BATCH, LENGTH) if dynamic else (2, 5)
+    sizes = [length if size == 5 else size for size in shape]
+    specs = [
+        aot.InputInfo((batch, 2, length, 8), torch.float32),
+        aot.InputInfo((batch, *sizes), torch.bool),
+    ]
+    out = aot.export(attend, args=specs)
+    calls = []
+    for b, n in ((2, 5), (1, 2), (8, 16)) if dynamic else ((2, 5),):
+        mask = torch.rand([b, *(n if size == 5 else size for size in shape)]) > 0.4
+        mask[:, 0, 0] = True
+        calls.append([torch.randn(b, 2, n, 8), mask])
+    assert_all_equal(out, tmp_path, lambda x, mask: attend(x, mask).nan_to_num(0.0), *calls)
+    kinds = [node.op_type for node in out.to_onnx(tmp_path / "model.onnx").model.graph]
+    assert kinds.count("Attention") == 2
+    assert kinds.count("Expand") == 1
+
+
 def test_state_is_fed_back_through_five_decode_steps(tmp_path: Path) -> None:
     model = CachedModule().eval()
     out = aot.export(model, args=[torch.tensor([3])])
@@ -242,6 +270,24 @@ def test_all_operators_that_onnx_lacks_are_named(tmp_path: Path) -> None:
     missing = [f"aten.adaptive_max_pool{n}d.default" for n in (2, 3)]
     assert list(info.value.operators) == missing
     assert not list(tmp_path.iterdir())
+
+
+def test_complex_inputs_and_outputs_are_refused_by_name(tmp_path: Path) -> None:
+    def turned(z: torch.Tensor) -> torch.Tensor:
+        return torch.view_as_real(z * 1j)
+
+    def made(x: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"wave": torch.view_as_complex(x)}
+
+    z = torch.ones(3, dtype=torch.complex64)
+    for function, given, name in (
+        (turned, z, "input 'z' is torch.complex64"),
+        (made, torch.ones(3, 2), "output 'result.wave' is torch.complex64"),
+    ):
+        out = aot.export(function, args=(given,))
+        with pytest.raises(aot.UnsupportedOpError, match=name):
+            out.to_onnx(tmp_path / "model.onnx")
+        assert not list(tmp_path.iterdir())
 
 
 def test_a_module_of_several_entry_points_needs_a_name(tmp_path: Path) -> None:
