@@ -124,6 +124,47 @@ def _read_facts(path: Path) -> Any:
     return info
 
 
+def _write_trtm(path: Path) -> None:
+    """Write a package whose engine is no engine: it is only run on the reference device."""
+    from pelton.runtime.manifest import EntryPoint, Manifest, Port, member_name
+    from pelton.runtime.trtm import write_trtm
+
+    program = _program().to_onnx(path.with_suffix(".onnx"))
+    members = {
+        member_name("engine", "main"): b"an engine",
+        member_name("reference", "main"): program.to_bytes(),
+    }
+    path.with_suffix(".onnx").unlink()
+    function = EntryPoint(
+        program.signature,
+        tuple(map(Port.of, program.inputs)),
+        tuple(map(Port.of, program.outputs)),
+        members={"engine": "engines/main.engine", "reference": "reference/main.onnx"},
+    )
+    write_trtm(path, Manifest("rtx", "1.7.1", functions=(function,)), members)
+
+
+def _call_reference(path: Path) -> Any:
+    from pelton import runtime
+
+    return runtime.load(path, device="reference")(np.ones((2, 4), np.float32))
+
+
+def _mutate_manifest(data: bytes, chance: Any) -> bytes:
+    """Change what a package says of itself, in place: members stay where they are."""
+    start = data.index(b"{")
+    end = data.index(b"PK\x03\x04", start)
+    text = data[start:end].rstrip(b"\0")
+    changed = mutate_json(text, chance)[: len(text)].ljust(len(text))
+    return data[:start] + changed + data[start + len(text) :]
+
+
+def _read_manifest(path: Path) -> Any:
+    from pelton.runtime.trtm import open_trtm
+
+    return open_trtm(path).manifest.to_json()
+
+
 def _write_signature(path: Path) -> None:
     path.write_text(next(iter(_program().signatures.values())).to_json())
 
@@ -155,6 +196,8 @@ FORMATS: dict[str, Format] = {
     "mlir": Format(".mlir", _write_mlirbc, _read_mlir),
     "vmfb": Format(".vmfb", _write_vmfb, _call, right=_is_right),
     "vmfb_facts": Format(".vmfb", _write_vmfb, _read_facts, _mutate_facts),
+    "trtm": Format(".trtm", _write_trtm, _call_reference, right=_is_right),
+    "trtm_manifest": Format(".trtm", _write_trtm, _read_manifest, _mutate_manifest),
     "signature": Format(".json", _write_signature, _read_signature, mutate_json),
 }
 """By name."""
