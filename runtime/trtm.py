@@ -228,6 +228,8 @@ def _spans(file: BinaryIO, memory: memoryview) -> dict[str, range]:
     """Return where the contents of each member lie."""
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
+        if MANIFEST in archive.NameToInfo:
+            archive.read(MANIFEST)  # which compares its checksum; those of others are in it
     require_unique(member.filename for member in members)
     spans: dict[str, range] = {}
     for member in members:
