@@ -26,6 +26,7 @@ from .errors import ArtifactError
 from .files import FileKind, StrPath, atomic_write, sniff
 from .manifest import PARAMETERS, STATE, Manifest, Member, Port
 from .parameter_set import ParameterSet
+from .zip_directory import check_end
 
 MANIFEST = "manifest.json"
 """Name of the first member."""
@@ -210,11 +211,11 @@ def open_trtm(path: StrPath) -> Package:
     if kind is not FileKind.TRTM:
         raise ArtifactError(f"{path} is no TensorRT package: its content is {kind.value}")
     try:
+        check_end(path)
         with open(path, "rb") as file:
             memory = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
             spans = _spans(file, memory)
         text = memory[spans[MANIFEST].start : spans[MANIFEST].stop]
-        require(len(text) <= _MAX_MANIFEST_BYTES, f"{MANIFEST} is implausibly large")
         manifest = Manifest.from_json(bytes(text))
         _check_members(spans, manifest)
         return Package(path, memory, manifest, spans)
@@ -228,18 +229,23 @@ def _spans(file: BinaryIO, memory: memoryview) -> dict[str, range]:
     """Return where the contents of each member lie."""
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
-        if MANIFEST in archive.NameToInfo:
-            archive.read(MANIFEST)  # which compares its checksum; those of others are in it
     require_unique(member.filename for member in members)
     spans: dict[str, range] = {}
     for member in members:
         _check_name(member.filename)
         spans[member.filename] = range(*stored_zip.span_of(memory, member))
+        if member.filename == MANIFEST:  # it has the checksums of the others
+            _check_manifest(memory[slice(*stored_zip.span_of(memory, member))], member.CRC)
     require(MANIFEST in spans, f"there is no {MANIFEST}")
     ordered = sorted((span.start, span.stop, name) for name, span in spans.items())
     for (_, end, name), (start, _, following) in itertools.pairwise(ordered):
         require(end <= start, f"{name} and {following} overlap")
     return spans
+
+
+def _check_manifest(text: memoryview, expected: int) -> None:
+    require(len(text) <= _MAX_MANIFEST_BYTES, f"{MANIFEST} is implausibly large")
+    require(zlib.crc32(text) == expected, f"the checksum of {MANIFEST} is not that of its content")
 
 
 def _check_members(spans: Mapping[str, range], manifest: Manifest) -> None:
