@@ -56,7 +56,7 @@ def table(reports: Sequence[Report], ways: Sequence[str]) -> Table:
         rows = {row.way: row for row in report.rows}
         times = [
             f"{rows[way].percentile(50):.2f}{'' if rows[way].is_right else ' wrong'}"
-            if rows[way].milliseconds
+            if rows[way] in report.measured
             else rows[way].status
             for way in ways
         ]
