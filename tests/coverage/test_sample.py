@@ -81,7 +81,8 @@ def test_a_case_that_dies_costs_its_variant_alone():
             yield variant, Outcome("ok")
 
     found = in_children(case, results.VARIANTS, 20.0)
-    assert [found[name].status for name in results.VARIANTS] == ["ok", "crash", "ok"]
+    expected = ["crash" if name == "onnx" else "ok" for name in results.VARIANTS]
+    assert [found[name].status for name in results.VARIANTS] == expected
 
 
 def test_the_page_is_made_from_the_tables(tmp_path, monkeypatch):
