@@ -8,6 +8,7 @@ import pytest
 from pelton.cli import main
 
 RANDOM = """
+import math
 import os
 import torch
 
@@ -16,8 +17,10 @@ def unseeded():
     layer.weight.data += int.from_bytes(os.urandom(1), "big") + os.getpid()
     return layer
 
+NUMBER = math.exp(int.from_bytes(os.urandom(6), "big") / 2**48 * 60)
+
 def by_process(x):
-    return x + os.getpid()
+    return x + NUMBER
 """
 
 
@@ -48,7 +51,7 @@ def test_ways_are_measured_and_absent_ones_are_told(folder: Path, capsys) -> Non
 
 
 def test_results_that_differ_are_a_failure(more: Path, capsys) -> None:
-    """The process's number is a constant of each program, so that results differ."""
+    """A number of each process is a constant of its program, so that results differ."""
     arguments = ["--input", "4xf32", "--targets", "cpu", "--seconds", "0.01", "--threads", "1"]
     assert main(["bench", "bench_programs:by_process", *arguments, "--json", "a.json"]) == 1
     rows = json.loads(Path("a.json").read_text())["rows"]
