@@ -12,13 +12,11 @@ import ast
 import json
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import sympy
 import torch
-from torch._export.serde import schema
-from torch._export.serde import serialize as serde
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.export import ExportedProgram
 from torch.utils._pytree import treespec_dumps
@@ -63,12 +61,16 @@ def graph_to_json(program: ExportedProgram) -> dict[str, Any]:
         entry = flat_entry(len(list(_user_inputs(program))), len(signature.user_outputs))
         flat = rebuilt(program, program.graph, signature, entry)
         try:
-            text = serde.serialize(
-                flat,
-                serialize_state_dict=False,
-                serialize_constants=False,
-                serialize_example_inputs=False,
-            ).exported_program
+            text = (
+                _serializer()
+                .serialize(
+                    flat,
+                    serialize_state_dict=False,
+                    serialize_constants=False,
+                    serialize_example_inputs=False,
+                )
+                .exported_program
+            )
         except Exception as error:
             reason = " ".join(str(error).split())[:400]
             raise ExportError(f"torch cannot write this program down: {reason}") from error
@@ -103,8 +105,9 @@ def graph_from_json(
         found = _without_code(data)
         hints = {str(symbol): int(value) for symbol, value in found.pop("hints").items()}
         with TRACING_LOCK, tracing_settings():
-            graph = _FROM_JSON(schema.ExportedProgram, found)
-            reader = serde.ExportedProgramDeserializer()
+            serializer = _serializer()
+            graph = serializer._dict_to_dataclass(serializer.ExportedProgram, found)
+            reader = serializer.ExportedProgramDeserializer()
             program: ExportedProgram = reader.deserialize(graph, state_dict, constants)
             _set_hints(program, hints)
             _set_containers(program)
@@ -120,7 +123,11 @@ def graph_from_json(
     return program
 
 
-_FROM_JSON: Callable[[type, Any], Any] = serde._dict_to_dataclass  # type: ignore[assignment]
+def _serializer() -> Any:
+    """Return torch's serializer; it loads TorchDynamo, which takes as long as all else of ours."""
+    from torch._export.serde import serialize
+
+    return serialize
 
 
 def _without_code(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -254,14 +261,12 @@ def _refuse_other_calls(program: ExportedProgram) -> None:
     Raises:
         ArtifactError: It does.
     """
+    # The functions of Python that graphs call on sizes and tuples.
+    plain = {*_serializer()._SYM_OPS, operator.getitem}
     for node in _nodes(program):
         if node.op in ("call_method", "call_module") or (
             node.op == "call_function"
             and not isinstance(node.target, (OpOverload, HigherOrderOperator))
-            and node.target not in _PLAIN_FUNCTIONS
+            and node.target not in plain
         ):
             raise ArtifactError(f"a graph that calls {node.target!s:.100}, which is no operator")
-
-
-_PLAIN_FUNCTIONS = frozenset([*serde._SYM_OPS, operator.getitem])
-"""The functions of Python that graphs call on sizes and tuples."""

@@ -63,7 +63,7 @@ RULES = (
     Rule("transformers", (), lazily=True),
     Rule("iree.build", ("aot/build_actions", "aot/build_origin")),
     Rule("ray", ("cli/jobs/ray_executor",), lazily=True),
-    Rule("torch._export.serde", ("aot/fx_graphs.py",)),
+    Rule("torch._export.serde", ("aot/fx_graphs.py",), lazily=True),  # loads TorchDynamo
     Rule("pickle", ("aot/build_origin",)),  # between processes of one build, never a file
     Rule("aot", ()),
     Rule("cli", ()),
