@@ -33,7 +33,7 @@ from iree.build.executor import (
 )
 
 from .build_origin import Origin, call_pickled, dumps
-from .errors import ExportError, PeltonError, SourceLocation, user_location, user_location_of
+from .errors import ExportError, PeltonError, SourceLocation, user_failure, user_location
 from .output import ExportOutput
 from .params import ParameterArchiveBuilder
 
@@ -216,9 +216,7 @@ class RemoteGenerator:
             raise
         except Exception as error:
             # The user's exception may not survive the way between processes; ours does.
-            raise ExportError(
-                f"{what} failed: {type(error).__name__}: {error}", location=user_location_of(error)
-            ) from error
+            raise user_failure(what, error) from error
         results = returned if isinstance(returned, (tuple, list)) else (returned,)
         kinds = [marshaller.kind for marshaller, _ in self.return_info]
         if len(results) != len(kinds) or not all(map(isinstance, results, kinds)):

@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import traceback
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
 
@@ -40,15 +41,18 @@ __all__ = [
     "is_installed_file",
     "is_user_file",
     "location_in",
+    "user_failure",
     "user_location",
     "user_location_of",
     "warn_user",
+    "with_lines",
 ]
 
 _FILE_AND_LINE = re.compile(r'"([^"]+)":(\d+)')
 _OWN_FOLDER = str(Path(__file__).parent)
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/([^/]+)")  # in whatever environment or home
+_MOST_PLACES = 3
 _MACHINERY = ("torch", "iree", "numpy", "sympy", "pelton", "_pytest", "pluggy")
 
 
@@ -91,6 +95,31 @@ def location_in(text: str) -> SourceLocation | None:
         if is_user_file(file):
             return SourceLocation(file, int(line))
     return None
+
+
+def with_lines(found: Iterable[tuple[str, SourceLocation | None]]) -> dict[str, str]:
+    """Return each name once, in order, with the first places where it stands, for messages.
+
+    Example:
+        >>> with_lines([("aten.a", SourceLocation("m.py", 3)), ("aten.b", None), ("aten.a", None)])
+        {'aten.a': 'aten.a (at m.py:3)', 'aten.b': 'aten.b'}
+    """
+    places: dict[str, list[str]] = {}
+    for name, location in found:
+        known = places.setdefault(name, [])
+        if location is not None and str(location) not in known:
+            known.append(str(location))
+    return {
+        name: f"{name} (at {', '.join(known[:_MOST_PLACES])})" if known else name
+        for name, known in places.items()
+    }
+
+
+def user_failure(what: str, error: Exception) -> ExportError:
+    """Return the error for code of the user's that failed, at the user's line."""
+    return ExportError(
+        f"{what} failed: {type(error).__name__}: {error}", location=user_location_of(error)
+    )
 
 
 def user_location(frame: FrameType | None = None) -> SourceLocation | None:

@@ -29,7 +29,7 @@ from . import higher_order
 from .affinity import set_argument_devices
 from .builder import GlobalAttributes, ModuleBuilder, TensorGlobal
 from .custom_ops.registry import find, key_of
-from .errors import ExportError, SourceLocation, UnsupportedOpError, is_user_file
+from .errors import ExportError, SourceLocation, UnsupportedOpError, is_user_file, with_lines
 from .normalize import Program
 from .tensor_traits import DeviceAffinity
 
@@ -126,23 +126,17 @@ def refuse_unsupported(module: torch.fx.GraphModule, builder: ModuleBuilder) -> 
     Raises:
         UnsupportedOpError: Names all of them, with the user's lines.
     """
-    missing: dict[str, list[str]] = {}
-    for graph_module in module.modules():
-        if isinstance(graph_module, torch.fx.GraphModule):
-            for node in graph_module.graph.nodes:
-                if node.op == "call_function" and not _importable(node.target, builder):
-                    places = missing.setdefault(str(node.target), [])
-                    location = location_of(node)
-                    if location is not None and str(location) not in places:
-                        places.append(str(location))
+    missing = with_lines(
+        (str(node.target), location_of(node))
+        for graph_module in module.modules()
+        if isinstance(graph_module, torch.fx.GraphModule)
+        for node in graph_module.graph.nodes
+        if node.op == "call_function" and not _importable(node.target, builder)
+    )
     if missing:
-        listed = "; ".join(
-            f"{name}" + (f" (at {', '.join(places[:3])})" if places else "")
-            for name, places in missing.items()
-        )
         raise UnsupportedOpError(
-            f"operators without a lowering: {listed}; rewrite them, or give a decomposition "
-            "(aot.extend_aot_decompositions), or a body for a custom operator "
+            f"operators without a lowering: {'; '.join(missing.values())}; rewrite them, or give a "
+            "decomposition (aot.extend_aot_decompositions), or a body for a custom operator "
             "(aot.custom_ops.register_body)",
             operators=tuple(missing),
         )

@@ -163,11 +163,9 @@ def _call(what: str, function: Any, *args: Any) -> Any:
     except PeltonError:
         raise
     except Exception as error:
-        from pelton.aot.errors import user_location_of
+        from pelton.aot.errors import user_failure
 
-        raise ExportError(
-            f"{what} failed: {type(error).__name__}: {error}", location=user_location_of(error)
-        ) from error
+        raise user_failure(what, error) from error
 
 
 def argument_of(given: Input) -> Any:

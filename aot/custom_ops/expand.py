@@ -26,7 +26,7 @@ from iree.compiler.ir import (
 )
 
 from ..checks import emit_requirement
-from ..errors import UnsupportedOpError, location_in
+from ..errors import UnsupportedOpError, location_in, with_lines
 from .bodies import Argument, Bodies
 from .registry import CustomOp, find
 
@@ -93,22 +93,15 @@ def _operators(module_op: Operation) -> list[Operation]:
 
 
 def _refuse_unknown(operators: Sequence[Operation]) -> None:
-    missing: dict[str, list[str]] = {}
-    for operator in operators:
-        name = name_of(operator)
-        if find(name) is None:
-            places = missing.setdefault(name, [])
-            place = location_in(str(operator.location))
-            if place is not None and str(place) not in places:
-                places.append(str(place))
+    missing = with_lines(
+        (name_of(operator), location_in(str(operator.location)))
+        for operator in operators
+        if find(name_of(operator)) is None
+    )
     if missing:
-        listed = "; ".join(
-            name + (f" (at {', '.join(places[:3])})" if places else "")
-            for name, places in missing.items()
-        )
         raise UnsupportedOpError(
-            f"custom operators without a body: {listed}; import what defines them, or give them "
-            "one (aot.custom_ops.register_body)",
+            f"custom operators without a body: {'; '.join(missing.values())}; import what defines "
+            "them, or give them one (aot.custom_ops.register_body)",
             operators=tuple(missing),
         )
 

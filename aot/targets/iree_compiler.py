@@ -16,7 +16,7 @@ from typing import Any
 
 from iree.compiler.api import Invocation, Output, Session, Source, ctypes_dl
 
-from ..errors import CompileError, SourceLocation, is_user_file
+from ..errors import CompileError, SourceLocation, is_user_file, with_lines
 
 _SEVERITIES = ("note", "warning", "error", "remark")
 _CALLBACK = ctypes.CFUNCTYPE(
@@ -183,7 +183,7 @@ def compile_error(diagnostics: str, source: Path, flags: Sequence[str], what: st
     problem = _first_error(diagnostics)
     listed = ""
     if operators:
-        places = [f"{name}{f' (at {place})' if place else ''}" for name, place in operators]
+        places = with_lines(operators).values()
         listed = f" Operators that could not be lowered: {'; '.join(places)}."
     return CompileError(
         f"{what} failed to compile: {problem}.{listed} "

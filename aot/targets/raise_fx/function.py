@@ -11,7 +11,7 @@ from torch.fx import Node
 from pelton.runtime import trees
 from pelton.runtime.signature import ConstantSpec, Leaf, ScalarSpec, Signature, TensorSpec
 
-from ...errors import SourceLocation, UnsupportedOpError
+from ...errors import SourceLocation, UnsupportedOpError, with_lines
 from ...mlir_module import CUSTOM_OP
 from . import (
     arith_ops,
@@ -96,7 +96,7 @@ def refuse_unsupported(source: ModuleSource, function: Operation) -> None:
     Raises:
         UnsupportedOpError: Names all of them, with the user's lines.
     """
-    missing: dict[str, list[str]] = {}
+    missing: list[tuple[str, SourceLocation | None]] = []
     calls: dict[str, SourceLocation | None] = {}
     for op in operations_run_by(source, function):
         if op.name in CALLS:
@@ -107,16 +107,12 @@ def refuse_unsupported(source: ModuleSource, function: Operation) -> None:
             if body is not None:
                 name = f"custom operator {StringAttr(body.attributes[CUSTOM_OP]).value}"
                 location = calls.get(symbol_of(body))
-            places = missing.setdefault(name, [])
-            if location is not None and str(location) not in places:
-                places.append(str(location))
+            missing.append((name, location))
     if missing:
-        listed = "; ".join(
-            name + (f" (at {', '.join(places[:3])})" if places else "")
-            for name, places in missing.items()
-        )
+        listed = with_lines(missing)
         raise UnsupportedOpError(
-            f"operations that have no form in torch: {listed}", operators=tuple(missing)
+            f"operations that have no form in torch: {'; '.join(listed.values())}",
+            operators=tuple(listed),
         )
 
 
