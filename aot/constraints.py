@@ -16,7 +16,7 @@ from torch.utils._sympy.value_ranges import bound_sympy
 
 from pelton.runtime.sizes import UNKNOWN, Constraint, names_in
 
-from .diagnosis import asks_of_one
+from .diagnosis import asks_of_one, fails_at_one
 from .shapes import size_of
 
 _RELATIONS: dict[type, str] = {
@@ -77,7 +77,7 @@ def _is_layout(relation: Any, oblivious: bool) -> bool:
         return not isinstance(relation, sympy.Eq)
     if not isinstance(relation, sympy.Ne):
         return False
-    return any(relation.subs(symbol, 1) == sympy.false for symbol in relation.free_symbols)
+    return any(fails_at_one(relation, symbol) for symbol in relation.free_symbols)
 
 
 def _constraint(relation: Any, names: Mapping[str, str]) -> Constraint | None:

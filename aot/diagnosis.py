@@ -194,11 +194,12 @@ def asks_of_one(guard: Any) -> bool:
         line is not None
         and not is_installed_file(line.file)
         and isinstance(guard.expr, sympy.Ne)
-        and any(_fails_at_one(guard.expr, symbol) for symbol in guard.expr.free_symbols)
+        and any(fails_at_one(guard.expr, symbol) for symbol in guard.expr.free_symbols)
     )
 
 
-def _fails_at_one(expression: Any, symbol: Any) -> bool:
+def fails_at_one(expression: Any, symbol: Any) -> bool:
+    """Tell whether a relation between sizes does not hold where one of them is 1."""
     try:
         return bool(expression.subs(symbol, 1) == sympy.false)
     except ZeroDivisionError:  # a remainder by what is 0 then: the program has no such size

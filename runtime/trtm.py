@@ -233,9 +233,10 @@ def _spans(file: BinaryIO, memory: memoryview) -> dict[str, range]:
     spans: dict[str, range] = {}
     for member in members:
         _check_name(member.filename)
-        spans[member.filename] = range(*stored_zip.span_of(memory, member))
+        start, stop = stored_zip.span_of(memory, member)
+        spans[member.filename] = range(start, stop)
         if member.filename == MANIFEST:  # it has the checksums of the others
-            _check_manifest(memory[slice(*stored_zip.span_of(memory, member))], member.CRC)
+            _check_manifest(memory[start:stop], member.CRC)
     require(MANIFEST in spans, f"there is no {MANIFEST}")
     ordered = sorted((span.start, span.stop, name) for name, span in spans.items())
     for (_, end, name), (start, _, following) in itertools.pairwise(ordered):

@@ -118,7 +118,7 @@ class Span:
     after: int
 
 
-def reached(
+def _reached(
     sizes: Sequence[int],
     kernel: Sequence[int],
     stride: Sequence[int],
@@ -139,9 +139,25 @@ def reached(
     return spans
 
 
-def is_exact(spans: Sequence[Span], ceil_mode: bool) -> bool:
-    """Whether the compiler takes a pooling as it is."""
-    return not ceil_mode and all(span.count > 1 or span.after == span.before for span in spans)
+def spans_to_mend(
+    x: Tensor,
+    dimensions: int,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    ceil_mode: bool,
+) -> list[Span] | None:
+    """Return what the windows of a max pooling reach; None where it stays as it is.
+
+    That is where the compiler takes it, and where nothing can be done: sizes that vary, integers.
+    """
+    sizes = x.shape[-dimensions:]
+    if not (x.dtype.is_floating_point and all(isinstance(size, int) for size in sizes)):
+        return None
+    spans = _reached(sizes, kernel, stride, padding, dilation, ceil_mode)
+    exact = not ceil_mode and all(span.count > 1 or span.after == span.before for span in spans)
+    return None if exact else spans
 
 
 def _max_pool(operator: OpOverload, dimensions: int) -> Decomposition:
@@ -155,11 +171,8 @@ def _max_pool(operator: OpOverload, dimensions: int) -> Decomposition:
         dilation: Sequence[int] = (1,),
         ceil_mode: bool = False,
     ) -> Any:
-        sizes = x.shape[-dimensions:]
-        if not (x.dtype.is_floating_point and all(isinstance(size, int) for size in sizes)):
-            return NotImplemented
-        spans = reached(sizes, kernel, stride, padding, dilation, ceil_mode)
-        if is_exact(spans, ceil_mode):
+        spans = spans_to_mend(x, dimensions, kernel, stride, padding, dilation, ceil_mode)
+        if spans is None:
             return NotImplemented
         ends = [end for span in reversed(spans) for end in (span.before, span.after)]
         padded = torch.constant_pad_nd(x, ends, -math.inf)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from .family import Decomposition, Family
-from .pooling import each, is_exact, reached
+from .pooling import each, spans_to_mend
 
 aten = torch.ops.aten
 
@@ -63,11 +63,8 @@ def _with_indices(dimensions: int) -> Decomposition:
         dilation: Sequence[int] = (1,),
         ceil_mode: bool = False,
     ) -> Any:
-        sizes = x.shape[-dimensions:]
-        if not (x.dtype.is_floating_point and all(isinstance(size, int) for size in sizes)):
-            return NotImplemented
-        spans = reached(sizes, kernel, stride, padding, dilation, ceil_mode)
-        if is_exact(spans, ceil_mode):
+        spans = spans_to_mend(x, dimensions, kernel, stride, padding, dilation, ceil_mode)
+        if spans is None:
             return NotImplemented
         windows, spread = each(kernel, dimensions), each(dilation, dimensions)
         places = []

@@ -14,12 +14,13 @@ from pelton.runtime.manifest import EngineProfile, EntryPoint, Port, Role, membe
 from pelton.runtime.progress import stage
 from pelton.runtime.signature import Signature
 
+from ..base import Refusal
 from ..onnx import EXTERNAL_DATA_BYTES, OnnxProgram, to_onnx
 from ..raise_fx import ModuleSource
 from .bounds import engine_profiles, profiled
 from .engine import BuildSettings, build_engine, inspected
 from .library import Library
-from .network import Network, layer_descriptions, parse, refusals, typed_wrongly, unsupported
+from .network import Network, layer_descriptions, parse, refusals, typed_wrongly
 from .options import TensorRTOptions
 
 
@@ -72,29 +73,31 @@ def onnx_program(source: ModuleSource, name: str, options: TensorRTOptions) -> O
         return to_onnx(source, name, weights_as_inputs=options.weights == "shared")
 
 
-def parsed(
-    library: Library, logging: Any, program: OnnxProgram, options: TensorRTOptions, folder: Path
-) -> Parsed:
-    """Return the network of an ONNX model.
+def network_of(
+    library: Library, logging: Any, program: OnnxProgram, folder: Path
+) -> Network | list[Refusal]:
+    """Return the network of an ONNX model, or all that TensorRT cannot take of it.
 
     Args:
         library: The library.
         logging: What `Library.logging` gave: the logger and what it logs.
         program: The model.
-        options: The user's options.
         folder: Where files may be put.
-
-    Raises:
-        UnsupportedOpError: TensorRT cannot take the model; names all operators with their lines.
-        DynamicShapeError: A dynamic dimension has no upper bound.
     """
-    logger, log = logging
+    logger, _ = logging
     network = None
     if not typed_wrongly(program):
         with stage(f"{program.name}: parsing"):
             network = parse(library, logger, _model_for_parser(program, folder))
-    if network is None:
-        raise unsupported(program.name, refusals(library, logger, program), log)
+    return network or refusals(library, logger, program)
+
+
+def parsed(program: OnnxProgram, network: Network, options: TensorRTOptions) -> Parsed:
+    """Return a model with its network and the sizes that its engine is for.
+
+    Raises:
+        DynamicShapeError: A dynamic dimension has no upper bound.
+    """
     hosts = network.host_inputs
     inputs = tuple(Port.of(port, host=port.name in hosts) for port in program.inputs)
     signature = profiled(program.signature, options.profiles)

@@ -16,9 +16,9 @@ from ...errors import ExportError, UnsupportedOpError
 from ..base import FunctionReport, Refusal
 from ..onnx import OnnxProgram
 from ..raise_fx import ModuleSource
-from .functions import Parsed, onnx_program, parsed
+from .functions import Parsed, network_of, onnx_program, parsed
 from .library import Library
-from .network import operators_of, refusals
+from .network import Network, operators_of
 from .options import TensorRTOptions
 
 _SMALL_ELEMENTS = 1024
@@ -46,11 +46,11 @@ def report_on(
         library.logging() as logging,
         tempfile.TemporaryDirectory(prefix="pelton-tensorrt-") as folder,
     ):
+        network = network_of(library, logging, program, Path(folder))
+        if not isinstance(network, Network):
+            return FunctionReport(name, operators, tuple(network))
         try:
-            function = parsed(library, logging, program, options, Path(folder))
-        except UnsupportedOpError:
-            found = refusals(library, logging[0], program)
-            return FunctionReport(name, operators, tuple(found))
+            function = parsed(program, network, options)
         except ExportError as error:
             return FunctionReport(name, operators, (_refusal(name, error),))
         return FunctionReport(

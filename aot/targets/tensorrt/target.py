@@ -22,8 +22,9 @@ from ..raise_fx import ModuleSource, open_source
 from .bounds import check_profiles
 from .engine import BuildSettings
 from .fallback import built_by_iree
-from .functions import Built, built, onnx_program, parsed
+from .functions import Built, built, network_of, onnx_program, parsed
 from .library import Library, compute_capabilities, find_flavor, installed_version, open_library
+from .network import Network, unsupported
 from .options import TensorRTOptions
 from .report import report_on
 
@@ -163,7 +164,10 @@ def _built_functions(
         try:
             program = onnx_program(source, name, settings.options)
             with library.logging() as logging:
-                function = parsed(library, logging, program, settings.options, own)
+                network = network_of(library, logging, program, own)
+                if not isinstance(network, Network):
+                    raise unsupported(name, network, logging[1])
+                function = parsed(program, network, settings.options)
                 if not refused:  # what is built after a refusal would be thrown away
                     done.append(built(library, logging, function, settings, own))
         except UnsupportedOpError as error:
