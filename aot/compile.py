@@ -13,7 +13,7 @@ from pelton.runtime.files import StrPath
 from pelton.runtime.progress import stage
 
 from .artifacts import Storage, recipe
-from .builder import ModuleBuilder, by_scope
+from .builder import ModuleBuilder
 from .capture import TRACING_LOCK
 from .config import CONFIGURED, Configured
 from .errors import ExportError
@@ -96,15 +96,15 @@ def compile(
     if tune:
         tuned = find_fastest(exported, target=target, device=device, cache_dir=cache_dir, **given)
         made = recipe(target, {**given, "variant": tuned.variant}, storage)
+    source = exported.to_compile()
     with made.private_file() as path:
         with stage(f"compiling for {target}"):
-            artifact = made.make(exported.to_compile(), path, private=True)
+            artifact = made.make(source, path, private=True)
         for note in artifact.notes:
             warnings.warn(note, stacklevel=2)
-        exported._check(made, check, path, f"the function compiled for {target}")
+        exported.check_artifact(made, check, path, f"the function compiled for {target}")
         # The executable keeps the file mapped; its name is not needed any more.
-        held = exported.compiled_module.external_parameters
-        parameters = None if made.target.holds_parameters else by_scope(held) or None
+        parameters = None if made.target.holds_parameters else source.parameters
         return load(path, device=device, parameters=parameters)
 
 

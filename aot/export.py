@@ -139,7 +139,8 @@ def export(
                 f"cannot export {mdl!r}: not a supported type; pass an nn.Module instance, a "
                 "function, an ExportedProgram, FxPrograms, or the path of an MLIR file"
             )
-        return assemble(builder, traced, mdl, external_parameters, profiles, arg_device=arg_device)
+        traced.arg_device = arg_device
+        return assemble(builder, traced, mdl, external_parameters, profiles)
 
 
 @dataclasses.dataclass
@@ -205,8 +206,6 @@ def assemble(
     mdl: Any,
     external_parameters: ExternalParameters = None,
     profiles: Profiles | None = None,
-    *,
-    arg_device: Mapping[int, DeviceAffinity] | None = None,
 ) -> ExportOutput:
     """Finish a module whose only entry point is a traced program.
 
@@ -216,13 +215,11 @@ def assemble(
         mdl: What it was traced from; a module's tensors may be marked as external.
         external_parameters: Which parameters the module takes from an archive, as for `export`.
         profiles: Alternative sets of bounds, as for `export`.
-        arg_device: The device of each flat input, as for `export`.
     """
     if profiles is not None:
         traced.signature = with_profiles(traced.signature, profiles)
     owner = getattr(mdl, "__self__", mdl)  # of a bound method, its module
     module = owner if isinstance(owner, torch.nn.Module) else None
-    traced.arg_device = arg_device
     return _finish(builder, [traced], external_parameters, module)
 
 

@@ -325,12 +325,13 @@ class ExportOutput:
             with stage(f"compiling for {target}"), atomic_path(save_to) as temporary:
                 final = Path(save_to)
                 self._tell(made.make(exported, temporary, replaces=final))
-                self._check(made, check, temporary, str(save_to))
+                self.check_artifact(made, check, temporary, str(save_to), parameters)
             return None
         output = save_to if isinstance(save_to, Output) else Output.open_membuffer()
         with stage(f"compiling for {target}"), made.private_file() as path:
             self._tell(made.make(exported, path, private=True))
-            self._check(made, check, path, f"the module compiled for {target}")
+            name = f"the module compiled for {target}"
+            self.check_artifact(made, check, path, name, parameters)
             output.write(path.read_bytes())
         return output if save_to is None else None
 
@@ -376,11 +377,30 @@ class ExportOutput:
             parameters = by_scope(self.compiled_module.external_parameters) or None
         return CompileInput(self.mlir_module, self.resources, parameters)
 
-    def _check(self, made: Recipe, check: bool | Numerics, path: Path, name: str) -> None:
+    def check_artifact(
+        self,
+        made: Recipe,
+        check: bool | Numerics,
+        path: Path,
+        name: str,
+        parameters: ParameterSource | Mapping[str, ParameterSource] | None = None,
+    ) -> None:
+        """Run an artifact of this module against PyTorch, if that is asked for.
+
+        Args:
+            made: How it was compiled.
+            check: As for `compile`.
+            path: The artifact.
+            name: What it is called in messages.
+            parameters: As for `compile`.
+
+        Raises:
+            NumericsError: It computes something else.
+        """
         settings = Numerics.of(check)
         if settings is not None:
             device = made.target.checking_device(made.options)
-            found = self._verification(made, settings)
+            found = self._verification(made, settings, parameters)
             dataclasses.replace(found, artifact=path, name=name, device=device).report().check()
 
     def _backend(

@@ -24,7 +24,6 @@ from pelton.runtime.progress import stage
 from pelton.runtime.signature import STATE_GET, STATE_SET
 
 from .artifacts import Recipe, Storage, recipe
-from .builder import by_scope
 from .cache import CompileCache, Made
 from .config import CONFIGURED, Configured, config
 from .errors import CompileError, DeviceError, ExportError, PeltonError
@@ -252,17 +251,13 @@ class _Race:
             self.recipe.name, self.recipe.target, self.variants[variant], self.recipe.cache_dir
         )
         with made.private_file() as path:
-            made.make(self.output.to_compile(), path, private=True)
-            executable = load(path, device=self.device, parameters=self._held())
+            source = self.output.to_compile(self.parameters)
+            made.make(source, path, private=True)
+            executable = load(path, device=self.device, parameters=source.parameters)
         for name, (args, kwargs) in calls.items():
             executable.reset_state()
             _check(expected[name], executable.functions[name](*args, **kwargs))
         return _Entrant(variant, executable, {name: [] for name in calls})
-
-    def _held(self) -> Any:
-        if self.parameters is not None:
-            return self.parameters
-        return by_scope(self.output.compiled_module.external_parameters) or None
 
 
 def _take_turns(entrants: Sequence[_Entrant], calls: Mapping[str, Call], seconds: float) -> None:

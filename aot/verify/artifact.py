@@ -13,7 +13,6 @@ from pelton.runtime.executable import Executable, load
 from pelton.runtime.files import FileKind, StrPath, sniff
 from pelton.runtime.signature import STATE_GET, STATE_SET, Signature
 
-from ..builder import by_scope
 from ..eager import EagerProgram
 from ..errors import ArtifactError, PeltonError
 from ..targets.raise_fx import Raised, raise_function
@@ -77,9 +76,7 @@ class Verification:
         """Return the parameters to load the artifact with; packages hold theirs."""
         if sniff(self.artifact) is FileKind.TRTM:
             return None
-        if self.parameters is not None:
-            return self.parameters
-        return by_scope(self.output.compiled_module.external_parameters) or None
+        return self.output.to_compile(self.parameters).parameters
 
     def _check_same(self, executable: Executable) -> None:
         """Check that the artifact has the entry points of the module."""

@@ -16,7 +16,6 @@ from pelton.runtime.signature import ConstantSpec, ScalarSpec, Signature, Tensor
 from pelton.runtime.sizes import Dim, evaluate
 
 from ..arguments import take_apart
-from ..builder import by_scope
 from ..capture import capture_call, tracing_settings
 from ..eager import EagerProgram
 from ..errors import ExportError, PeltonError
@@ -175,8 +174,7 @@ def compiled_values(
     """
     path = folder / "part.vmfb"
     build(out, path)
-    held = by_scope(out.compiled_module.external_parameters)
-    executable = load(path, parameters=held or None)
+    executable = load(path, parameters=out.to_compile().parameters)
     (function,) = executable.functions.values()
     flat = [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
     args, kwargs = function.signature.call_form(_used(function.signature, flat))
