@@ -22,8 +22,9 @@ types: $(INSTALLED)
 	mkdir -p $(LINKS)/pelton
 	ln -sfn $(CURDIR)/aot $(LINKS)/pelton/aot
 	ln -sfn $(CURDIR)/cli $(LINKS)/pelton/cli
+	ln -sfn $(CURDIR)/codegen $(LINKS)/pelton/codegen
 	ln -sfn $(CURDIR)/runtime $(LINKS)/pelton/runtime
-	MYPYPATH=$(LINKS) $(VENV)/bin/mypy -p pelton.aot -p pelton.cli -p pelton.runtime
+	MYPYPATH=$(LINKS) $(VENV)/bin/mypy -p pelton.aot -p pelton.cli -p pelton.codegen -p pelton.runtime
 
 format: $(INSTALLED)
 	$(VENV)/bin/ruff format .

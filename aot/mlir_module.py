@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from iree.compiler.ir import (
@@ -14,6 +14,7 @@ from iree.compiler.ir import (
     Module,
     Operation,
     StringAttr,
+    Value,
     WalkResult,
 )
 from iree.compiler.passmanager import PassManager
@@ -31,6 +32,11 @@ BYTECODE_SUFFIX = ".mlirbc"
 
 CUSTOM_OP = "pelton.custom_op"
 """Attribute of a function that is the body of a custom operator: the operator's name."""
+
+_CONVOLUTIONS = frozenset(
+    f"torch.aten.{name}"
+    for name in ("conv2d", "conv2d.padding", "convolution", "conv_transpose2d.input")
+)
 
 _DEVICE = re.compile(r"@__device_(\d+)\b")
 _NAMING_DEVICES = (
@@ -165,10 +171,44 @@ def is_lowered(module_op: Operation) -> bool:
 
 
 def has_sizes_that_vary(module_op: Operation) -> bool:
-    """Whether a function of a module takes or gives tensors of sizes that only a call tells."""
-    return any(
-        "?" in str(op.attributes["function_type"]) for op in _operations(module_op, "func.func")
-    )
+    """Tell whether a module has tensors of sizes that only a call tells."""
+    return _any(module_op, lambda op: any("?" in str(value.type) for value in _values(op)))
+
+
+def has_dynamic_convolutions(module_op: Operation) -> bool:
+    """Tell whether a module convolves images whose width or height is dynamic.
+
+    Args:
+        module_op: The module, in the torch dialect.
+    """
+
+    def is_one(op: Operation) -> bool:
+        if op.name not in _CONVOLUTIONS:
+            return False
+        sizes = str(op.operands[0].type).partition("[")[2].partition("]")[0].split(",")
+        return len(sizes) == 4 and "?" in sizes[2:]
+
+    return _any(module_op, is_one)
+
+
+def _any(module_op: Operation, holds: Callable[[Operation], bool]) -> bool:
+    found = False
+
+    def visit(op: Operation) -> WalkResult:
+        nonlocal found
+        found = holds(op)
+        return WalkResult.INTERRUPT if found else WalkResult.ADVANCE
+
+    module_op.walk(visit)
+    return found
+
+
+def _values(op: Operation) -> Iterator[Value]:
+    """Yield the values that an operation gives, or takes as a function."""
+    yield from op.results
+    for region in op.regions:
+        for block in region.blocks:
+            yield from block.arguments
 
 
 def module_name(module_op: Operation) -> str:

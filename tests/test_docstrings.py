@@ -17,7 +17,7 @@ from pelton import aot, runtime
 from pelton.runtime.errors import MissingDependencyError
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("aot", "cli", "runtime")
+PACKAGES = ("aot", "cli", "codegen", "runtime")
 
 
 def module_names() -> Iterator[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("aot", "cli", "runtime")
+PACKAGES = ("aot", "cli", "codegen", "runtime")
 FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 LONGEST_FILE = 600
 
@@ -50,9 +50,10 @@ class Rule:
 RULES = (
     Rule("pelton.aot", ("cli/",)),
     Rule("pelton.cli", ()),
+    Rule("pelton.codegen", ("aot/targets/iree",)),
     Rule("pelton.runtime.executable", (*RUNS_ARTIFACTS, "cli/")),
     Rule("torch", ("aot/", "cli/")),
-    Rule("iree.compiler", ("aot/", "cli/")),
+    Rule("iree.compiler", ("aot/", "cli/", "codegen/")),
     Rule("iree.runtime", ("runtime/", "cli/")),
     Rule("tensorrt", ("aot/targets/tensorrt", "runtime/tensorrt", "cli/"), lazily=True),
     Rule("tensorrt_rtx", ("aot/targets/tensorrt", "runtime/tensorrt", "cli/"), lazily=True),
@@ -67,6 +68,7 @@ RULES = (
     Rule("pickle", ("aot/build_origin",)),  # between processes of one build, never a file
     Rule("aot", ()),
     Rule("cli", ()),
+    Rule("codegen", ()),
     Rule("runtime", ()),
 )
 
@@ -167,6 +169,13 @@ def test_runtime_needs_numpy_and_an_engine_and_nothing_else() -> None:
     assert needed - NEEDED_BY_RUNTIME - set(sys.stdlib_module_names) == set()
 
 
+def test_compiler_process_loads_nothing_but_the_compiler() -> None:
+    needed = {
+        found.module.partition(".")[0] for found in IMPORTS if found.place.startswith("codegen/")
+    }
+    assert needed - set(sys.stdlib_module_names) == {"iree"}
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_package_imports_itself_relatively(package: str) -> None:
     wrong = [
@@ -239,8 +248,8 @@ def test_no_package_is_loaded_under_a_second_name() -> None:
     run_child(
         """
         import sys
-        import pelton.aot, pelton.cli, pelton.runtime
-        assert not {"aot", "cli", "runtime"} & set(sys.modules)
+        import pelton.aot, pelton.cli, pelton.codegen, pelton.runtime
+        assert not {"aot", "cli", "codegen", "runtime"} & set(sys.modules)
         """
     )
 

@@ -9,7 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 FILES = sorted(
-    path for package in ("aot", "cli", "runtime") for path in (ROOT / package).rglob("*.py")
+    path
+    for package in ("aot", "cli", "codegen", "runtime")
+    for path in (ROOT / package).rglob("*.py")
 )
 
 MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "yaml"}

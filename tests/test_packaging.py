@@ -18,7 +18,7 @@ import torch
 from pelton import aot
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("aot", "cli", "runtime")
+PACKAGES = ("aot", "cli", "codegen", "runtime")
 NEEDED_BY_RUNTIME = ("numpy", "ml_dtypes", "iree-base-runtime")
 
 

@@ -12,19 +12,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pelton.runtime.cpu import WORKER_STACK_BYTES, processor_identity
-from pelton.runtime.vmfb import VmfbInfo, append_info
-
-from ..errors import ExportError
-from ..mlir_module import device_count, has_sizes_that_vary, parameters_of
-from .base import Artifact, CompileInput, make_options
-from .iree_compiler import (
+from pelton.codegen import (
+    Changes,
     CompilerFailed,
-    compile_error,
+    channels_of_tile,
     compile_file,
     compile_file_isolated,
     processor_target,
 )
+from pelton.runtime.cpu import WORKER_STACK_BYTES, processor_identity
+from pelton.runtime.vmfb import VmfbInfo, append_info
+
+from ..errors import ExportError
+from ..mlir_module import (
+    device_count,
+    has_dynamic_convolutions,
+    has_sizes_that_vary,
+    parameters_of,
+)
+from .base import Artifact, CompileInput, make_options
+from .iree_errors import compile_error
 from .iree_levels import (
     CHANNELS_LAST,
     DATA_TILING,
@@ -34,7 +41,6 @@ from .iree_levels import (
     PROCESSOR_VARIANTS,
 )
 from .iree_norms import without_group_norms
-from .iree_tiles import channels_of_tile, compile_with_larger_tiles, has_dynamic_convolutions
 
 CUDA_ARCHITECTURES = ("sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_120")
 """The CUDA architectures that IREE 3.13 knows."""
@@ -186,15 +192,14 @@ class IreeTarget:
                 module_op.write_bytecode(file)
             target, flags, notes = self._target(source, options, device_count(module_op))
             parameters = parameters_of(module_op)
-            varies = has_sizes_that_vary(module_op)
-            attempts = self._attempts(options.level, bool(parameters), varies)
+            attempts = self._attempts(options.level, bool(parameters))
             if options.variant:
-                variant = _tiled_as_sizes_allow(PROCESSOR_VARIANTS[options.variant], varies)
-                attempts = {variant: options.level}
+                attempts = {PROCESSOR_VARIANTS[options.variant]: options.level}
             tile = 0
             if self.backend == "llvm-cpu" and has_dynamic_convolutions(module_op):
                 tile = channels_of_tile(target["features"])
-            compiled = self._compile(source, path, options, flags, attempts, tile)
+            changes = Changes(has_sizes_that_vary(module_op), tile)
+            compiled = self._compile(source, path, options, flags, attempts, changes)
         stated = _stated(options, [*notes, *compiled.notes])
         append_info(path, VmfbInfo(target, _versions(), parameters, stated))
         return Artifact(path, (*notes, *(compiled.notes if compiled.worth_a_warning else ())))
@@ -252,7 +257,7 @@ class IreeTarget:
         options: IreeOptions,
         flags: Sequence[str],
         attempts: Mapping[tuple[str, ...], int],
-        tile: int,
+        changes: Changes,
     ) -> _Compiled:
         """Compile; where the optimised pipeline fails on a limit of its own, with a simpler one.
 
@@ -262,16 +267,20 @@ class IreeTarget:
             options: The options.
             flags: The flags of all attempts.
             attempts: The flags of each, with its level.
-            tile: The output channels of a tile of convolutions of dynamic size; 0: there are none.
+            changes: What to change on the way.
         """
         run = compile_file_isolated if options.isolate else compile_file
+        as_tiled = replace(changes, tile=0)
         failures: list[CompilerFailed] = []
         for optimization, level in attempts.items():
             asked = [*flags, *optimization, *options.flags]
+            channels_last = any(CHANNELS_LAST in flag for flag in optimization)
             try:
-                larger = tile and any(CHANNELS_LAST in flag for flag in optimization)
-                if not (larger and compile_with_larger_tiles(source, path, asked, tile)):
-                    run(source, path, asked)
+                if changes.tile and channels_last:
+                    with contextlib.suppress(CompilerFailed):  # at such tiles
+                        run(source, path, asked, changes)
+                        return _Compiled(options.level, level, failures)
+                run(source, path, asked, as_tiled)
             except CompilerFailed as error:
                 failures.append(error)
                 if len(failures) > 1 and failures[-2].diagnostics == error.diagnostics:
@@ -282,27 +291,24 @@ class IreeTarget:
             # Code for tiles as large as it likes; our runtime gives its threads the stack for it.
             simplest = list(attempts)[-1]
             with contextlib.suppress(CompilerFailed):
-                run(source, path, [*flags, *simplest, *options.flags, _LARGE_STACK])
+                run(source, path, [*flags, *simplest, *options.flags, _LARGE_STACK], as_tiled)
                 return _Compiled(options.level, attempts[simplest], failures, large_stack=True)
         asked = [*flags, *next(iter(attempts)), *options.flags]
         name = f"target {self.name!r}"
         raise compile_error(failures[0].diagnostics, source, asked, name) from None
 
-    def _attempts(
-        self, level: int, external: bool, varies: bool = False
-    ) -> dict[tuple[str, ...], int]:
+    def _attempts(self, level: int, external: bool) -> dict[tuple[str, ...], int]:
         """Return the flags to try, in order, each with its level.
 
         Args:
             level: The level that the user asked for.
             external: Whether the module has external parameters.
-            varies: Whether it has sizes that vary, for which tiled data has given wrong numbers.
         """
         levels = PROCESSOR_LEVELS if self.backend == "llvm-cpu" else GPU_LEVELS
         attempts: dict[tuple[str, ...], int] = {}
         for number in (level, *(lower for lower in (4, 3, 2, 1) if lower < level)):
-            flags = levels[number]
-            flags = _tiled_as_sizes_allow(flags, varies or (external and number <= DEFAULT_LEVEL))
+            shared = external and number <= DEFAULT_LEVEL
+            flags = tuple(flag for flag in levels[number] if not (shared and flag == DATA_TILING))
             attempts.setdefault(flags, number)
         return attempts
 
@@ -377,11 +383,6 @@ def _named_file(flag: str) -> str | None:
 def _versions() -> dict[str, str]:
     packages = ("pelton", "iree-base-compiler")
     return {package: importlib.metadata.version(package) for package in packages}
-
-
-def _tiled_as_sizes_allow(flags: tuple[str, ...], not_tiled: bool) -> tuple[str, ...]:
-    """Return the flags of an optimisation, without data tiling where it must not be."""
-    return tuple(flag for flag in flags if not (not_tiled and flag == DATA_TILING))
 
 
 def _stated(options: IreeOptions, notes: Sequence[str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import torch
 
 from pelton import aot
 from pelton.aot import NamedDimension
-from pelton.aot.targets.iree_compiler import processor_target
+from pelton.codegen import processor_target
 
 from . import models, operators
 from .architectures import ARCHITECTURES, Architecture

@@ -12,10 +12,10 @@ import torch
 from pelton import aot, runtime
 from pelton.aot.mlir_module import has_sizes_that_vary
 from pelton.aot.targets import find_target, iree
-from pelton.aot.targets.iree_compiler import CompilerFailed
+from pelton.codegen import Changes, CompilerFailed
 
 TILING = "--iree-opt-data-tiling"
-Compile = Callable[[Path, Path, Sequence[str]], None]
+Compile = Callable[[Path, Path, Sequence[str], Changes], None]
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +32,14 @@ class Compiler:
         self.attempts: list[str] = []
         self.flags: list[Sequence[str]] = []
 
-    def __call__(self, source: Path, target: Path, flags: Sequence[str]) -> None:
+    def __call__(self, source: Path, target: Path, flags: Sequence[str], changes: Changes) -> None:
         level = next(flag for flag in flags if flag.startswith("--iree-opt-level"))
         self.attempts.append(f"{level[-2:]}{'+tiling' if TILING in flags else ''}")
         self.flags.append(flags)
         message = self.fails(flags)
         if message:
             raise CompilerFailed(message)
-        self.real(source, target, flags)
+        self.real(source, target, flags, changes)
 
 
 def install(monkeypatch: pytest.MonkeyPatch, fails: Callable[[Sequence[str]], str]) -> Compiler:
@@ -103,19 +103,14 @@ def test_attempts_go_down_and_never_repeat(level: int) -> None:
             assert levels == sorted(set(levels), reverse=True)
 
 
-def test_data_are_not_tiled_where_sizes_vary() -> None:
-    target, _ = find_target("cpu")
-    for level in range(6):
-        attempts = target._attempts(level, False, True)  # type: ignore[attr-defined]
-        assert not any(TILING in flags for flags in attempts)
-
-
 def test_sizes_that_vary_are_seen_in_a_module() -> None:
     varies = ({0: torch.export.Dim.DYNAMIC},)
     fixed = aot.export(lambda x: x + 1, args=(torch.ones(2, 3),))
     dynamic = aot.export(lambda x: x + 1, args=(torch.ones(2, 3),), dynamic_shapes=varies)
+    within = aot.export(lambda x: x.nonzero().sum(), args=(torch.ones(2, 3),))
     assert not has_sizes_that_vary(fixed.mlir_module)
     assert has_sizes_that_vary(dynamic.mlir_module)
+    assert has_sizes_that_vary(within.mlir_module)
 
 
 @pytest.mark.parametrize("level", [-1, 6, "3", True, 2.0])

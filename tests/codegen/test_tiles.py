@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
 from pelton import aot, runtime
-from pelton.aot.targets import iree_tiles
-from pelton.aot.targets.iree_compiler import CompilerFailed
+from pelton.aot.targets import iree
+from pelton.codegen import Changes, CompilerFailed, channels_of_tile, tiles
 
 SIZES = ((1, 1), (1, 9), (7, 2), (16, 33), (35, 5), (64, 67))
 
@@ -68,21 +70,22 @@ def test_same_padding_and_transposed_ones(tmp_path: Path, cpu: str) -> None:
 def test_tiles_are_exchanged_where_sizes_are_dynamic_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[list[str]] = []
-    compiler = iree_tiles.compile_file_isolated
+    peeled: list[int] = []
+    enlarge = tiles.enlarge_tiles
 
-    def compiling(source: Path, target: Path, flags: list[str]) -> None:
-        folder = next((f.partition("=")[2] for f in flags if "substitute" in f), None)
-        if folder:
-            seen.append(sorted(file.read_text() for file in Path(folder).iterdir()))
-        compiler(source, target, flags)
+    def spying(module_op: Any, channels: int) -> None:
+        functions = tiles._functions(module_op)
+        enlarge(module_op, channels)
+        peeled.append(
+            sum("peeling" in str(each.attributes["translation_info"]) for each in functions)
+        )
 
-    monkeypatch.setattr(iree_tiles, "compile_file_isolated", compiling)
+    monkeypatch.setattr(tiles, "enlarge_tiles", spying)
     model = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), nn.Conv2d(64, 128, 3)).eval()
-    exported(model, 1, 8).compile(tmp_path / "a.vmfb", cache_dir=None)
-    aot.export(model, args=(torch.ones(1, 3, 8, 8),)).compile(tmp_path / "b.vmfb", cache_dir=None)
-    ((first, second),) = seen
-    assert all("enable_loop_peeling" in text for text in (first, second))
+    settings = {"cache_dir": None, "isolate": False}
+    exported(model, 1, 8).compile(tmp_path / "a.vmfb", **settings)
+    aot.export(model, args=(torch.ones(1, 3, 8, 8),)).compile(tmp_path / "b.vmfb", **settings)
+    assert peeled == [2]
     exe = runtime.load(tmp_path / "a.vmfb")
     x = torch.randn(1, 3, 19, 30)
     torch.testing.assert_close(exe(x), model(x).detach(), rtol=1e-4, atol=1e-4)
@@ -91,14 +94,14 @@ def test_tiles_are_exchanged_where_sizes_are_dynamic_only(
 def test_a_program_is_compiled_as_before_where_such_tiles_fail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compiler = iree_tiles.compile_file_isolated
+    compiler = iree.compile_file_isolated
 
-    def failing(source: Path, target: Path, flags: list[str]) -> None:
-        if any("substitute" in flag for flag in flags):
+    def failing(source: Path, target: Path, flags: Sequence[str], changes: Changes) -> None:
+        if changes.tile:
             raise CompilerFailed("error: large vector sizes")
-        compiler(source, target, flags)
+        compiler(source, target, flags, changes)
 
-    monkeypatch.setattr(iree_tiles, "compile_file_isolated", failing)
+    monkeypatch.setattr(iree, "compile_file_isolated", failing)
     model = nn.Conv2d(3, 64, 3).eval()
     exported(model, 1, 8).compile(tmp_path / "a.vmfb", cache_dir=None)
     exe = runtime.load(tmp_path / "a.vmfb")
@@ -108,11 +111,11 @@ def test_a_program_is_compiled_as_before_where_such_tiles_fail(
 
 
 def test_processors_without_wide_registers_get_smaller_tiles() -> None:
-    assert iree_tiles.channels_of_tile({"avx2", "fma"}) < iree_tiles.channels_of_tile({"avx512f"})
+    assert channels_of_tile({"avx2", "fma"}) < channels_of_tile({"avx512f"})
 
 
 @pytest.mark.parametrize(
     ("outputs", "tile"), [(64, 64), (128, 64), (96, 32), (48, 16), (100, 32), (20, 16), (7, 7)]
 )
 def test_tiles_are_powers_of_two(outputs: int, tile: int) -> None:
-    assert iree_tiles._channels(outputs, 64) == tile
+    assert tiles._channels(outputs, 64) == tile

@@ -2,46 +2,26 @@
 
 IREE cuts the loops of a convolution into tiles by its sizes. Of one whose width it does not know it
 computes one place and an eighth of the channels at a time, five times slower than it could be. So
-such a program is compiled twice: until IREE has chosen its tiles, and, with better ones in their
-place, to the end. Tiles do not change what is computed. The ends of rows, which do not fill a
-tile, get loops of their own (IREE's peeling).
+better ones take their place once IREE has chosen its own. Tiles do not change what is computed. The
+ends of rows, which do not fill a tile, get loops of their own (IREE's peeling).
 """
 
 from __future__ import annotations
 
 import math
 import re
-import tempfile
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from iree.compiler.ir import (
     Attribute,
-    Context,
-    Module,
     Operation,
     RankedTensorType,
     ShapedType,
     WalkResult,
 )
 
-from .iree_compiler import CompilerFailed, compile_file_isolated
-
-_CONVOLUTIONS = frozenset(
-    f"torch.aten.{name}"
-    for name in ("conv2d", "conv2d.padding", "convolution", "conv_transpose2d.input")
-)
 _PIPELINE = "#iree_cpu.pipeline<ConvTileAndDecomposeExpert>>"
 _PEELED = "#iree_cpu.pipeline<ConvTileAndDecomposeExpert>, {enable_loop_peeling}>"
-_DATA_OUTSIDE = "--iree-flow-inline-constants-max-byte-length=0"
-"""An executable with data in it cannot be exchanged: the data would be missing."""
-
-_UNTIL_TILES = ("--compile-to=executable-configurations", "--emit-mlir-bytecode")
-
-_CONFIGURED = "configured_"
-"""What IREE puts before the name of a file with an executable whose tiles are chosen."""
-
 _TILES = re.compile(r"(\w+) = \[([\d, ]*)\]")
 
 _PLACES = 4
@@ -57,93 +37,15 @@ _ROWS, _COLUMNS = 8, 64
 """Places of a piece of work for one thread."""
 
 
-def has_dynamic_convolutions(module_op: Operation) -> bool:
-    """Tell whether a module convolves images whose width or height is dynamic.
+def enlarge_tiles(module_op: Operation, channels: int) -> None:
+    """Give a program's convolutions of dynamic width larger tiles.
 
     Args:
-        module_op: The module, in the torch dialect.
-    """
-    found = False
-
-    def visit(op: Operation) -> WalkResult:
-        nonlocal found
-        if op.name in _CONVOLUTIONS:
-            sizes = str(op.operands[0].type).partition("[")[2].partition("]")[0].split(",")
-            found = len(sizes) == 4 and "?" in sizes[2:]
-        return WalkResult.INTERRUPT if found else WalkResult.ADVANCE
-
-    module_op.walk(visit)
-    return found
-
-
-def channels_of_tile(features: Collection[str]) -> int:
-    """Return how many output channels of four places a processor's registers hold as float32.
-
-    Args:
-        features: What the processor can do, as LLVM names it.
-
-    Example:
-        >>> channels_of_tile(["avx2", "avx512f"])
-        64
-    """
-    return 64 if "avx512f" in features else 16
-
-
-def compile_with_larger_tiles(
-    source: Path, target: Path, flags: Sequence[str], channels: int
-) -> bool:
-    """Compile a module to a `.vmfb`, with larger tiles for its convolutions of dynamic width.
-
-    Both compiles are processes of their own.
-
-    Args:
-        source: The module.
-        target: The file to write.
-        flags: Flags of `iree-compile` for a processor.
+        module_op: A module at the end of the phase `executable-configurations`; changed in place.
         channels: The most output channels of a tile, from `channels_of_tile`.
-
-    Returns:
-        Whether it worked: the compiler may refuse the module, or such tiles, or need none.
     """
-    try:
-        return _compile_twice(source, target, [*flags, _DATA_OUTSIDE], channels)
-    except CompilerFailed:
-        return False
-
-
-def _compile_twice(source: Path, target: Path, flags: Sequence[str], channels: int) -> bool:
-    with tempfile.TemporaryDirectory(prefix="pelton-") as folder:
-        chosen, final, better = (Path(folder, name) for name in ("chosen", "final", "better"))
-        better.mkdir()
-        configurations = f"--iree-hal-dump-executable-configurations-to={folder}/configurations"
-        first = [*flags, *_UNTIL_TILES, configurations, _dumping(chosen)]
-        compile_file_isolated(source, Path(folder, "module.mlirbc"), first)
-        for file in Path(folder, "configurations").iterdir():
-            text = _enlarged(file.read_text(), channels)
-            if text is not None:
-                Path(better, file.name.removeprefix(_CONFIGURED)).write_text(text)
-        if not any(better.iterdir()):
-            return False
-        exchanged = f"--iree-hal-substitute-executable-configurations-from={better}"
-        compile_file_isolated(source, target, [*flags, exchanged, _dumping(final)])
-        for file in better.iterdir():
-            if Path(chosen, file.name).read_bytes() != Path(final, file.name).read_bytes():
-                raise CompilerFailed(f"{file.stem} is another function in the second compile")
-    return True
-
-
-def _dumping(folder: Path) -> str:
-    return f"--iree-hal-dump-executable-sources-to={folder}"
-
-
-def _enlarged(executable: str, channels: int) -> str | None:
-    """Return an executable with larger tiles; None where there is nothing to exchange."""
-    if "dense_resource" in executable:
-        return None
-    with Context():
-        module = Module.parse(executable)
-        changed = [_enlarge(function, channels) for function in _functions(module.operation)]
-        return str(module) if any(changed) else None
+    for function in _functions(module_op):
+        _enlarge(function, channels)
 
 
 def _functions(module_op: Operation) -> list[Operation]:
@@ -195,16 +97,16 @@ def _tiled_operations(function: Operation) -> list[_Tiled]:
     return found
 
 
-def _enlarge(function: Operation, channels: int) -> bool:
-    """Exchange the tiles of a function, and tell whether it is a convolution that needs it."""
+def _enlarge(function: Operation, channels: int) -> None:
+    """Exchange the tiles of a function where it is a convolution that needs it."""
     tiled = _tiled_operations(function)
     roots = [each for each in tiled if "vector_reduction" in each.tiles]
     if len(roots) != 1:
-        return False
+        return
     (root,) = roots
     sizes = _sizes(root.op)
     if sizes is None or any(each.parallel != root.parallel for each in tiled):
-        return False
+        return
     outputs, depth = sizes
     tile = [1, 1, _PLACES, _channels(outputs, channels)]
     for each in tiled:
@@ -216,7 +118,6 @@ def _enlarge(function: Operation, channels: int) -> bool:
     )
     peeled = str(function.attributes["translation_info"]).replace(_PIPELINE, _PEELED)
     function.attributes["translation_info"] = Attribute.parse(peeled, function.context)
-    return True
 
 
 def _sizes(op: Operation) -> tuple[int, int] | None:
