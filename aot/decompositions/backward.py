@@ -26,7 +26,6 @@ BY_TORCH: tuple[OpOverloadPacket, ...] = (
     aten.hardtanh_backward,
     aten.leaky_relu_backward,
     aten.log_sigmoid_backward,
-    aten.max_pool2d_with_indices_backward,
     aten.mse_loss_backward,
     aten.native_batch_norm_backward,
     aten.native_dropout_backward,
@@ -47,6 +46,24 @@ for _packet in BY_TORCH:
     FAMILY.enter(
         _operator, decomposition_table[_operator], reason="not lowered, or not for all arguments"
     )
+
+
+@FAMILY.decomposes(
+    aten.max_pool2d_with_indices_backward.default, reason="not lowered for all arguments"
+)
+def max_pool2d_with_indices_backward(
+    grad: Tensor,
+    x: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    ceil_mode: bool,
+    indices: Tensor,
+) -> Tensor:
+    """Return the gradient of a max pooling, added up where each window found its largest."""
+    flat = torch.zeros_like(x).flatten(-2)
+    return flat.scatter_add(-1, indices.flatten(-2), grad.flatten(-2)).reshape(x.shape)
 
 
 @FAMILY.decomposes(

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from .family import Family
+from .family import Family, present
 
 aten = torch.ops.aten
 
@@ -72,7 +72,7 @@ def linalg_cholesky_ex(
     return (lower.mT if upper else lower).clone(), _no_errors(matrix)
 
 
-@_enter(aten.linalg_cholesky.default, aten.cholesky.default)
+@_enter(aten.linalg_cholesky.default, *present("cholesky"))  # which torch 2.14 dropped
 def linalg_cholesky(matrix: Tensor, upper: bool = False) -> Tensor:
     """Return the Cholesky factor."""
     factor: Tensor = linalg_cholesky_ex(matrix, upper=upper)[0]

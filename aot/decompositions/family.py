@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from torch._ops import OperatorBase, OpOverload
+import torch
+from torch._ops import OperatorBase, OpOverload, OpOverloadPacket
 
 Decomposition = Callable[..., Any]
 """A function of the operator's arguments; `NotImplemented` keeps the operator as it is."""
@@ -71,6 +72,20 @@ class Family:
             return function
 
         return enter
+
+
+def present(*names: str) -> list[OpOverload]:
+    """Return the ATen operators of these names that the installed version of torch has.
+
+    Args:
+        names: Of operators that some version lacks; the others are written as attributes.
+
+    Example:
+        >>> present("square", "no_such_operator")
+        [<OpOverload(op='aten.square', overload='default')>]
+    """
+    packets = (getattr(torch.ops.aten, name, None) for name in names)
+    return [packet.default for packet in packets if isinstance(packet, OpOverloadPacket)]
 
 
 def chain(entries: Iterable[Entry]) -> DecompositionTable:
