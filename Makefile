@@ -4,14 +4,22 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 LINKS := build/links
+CONSTRAINTS := constraints.txt
+TORCH := 2.14.1
 
-.PHONY: demo test lint types format coverage benchmarks fuzz load clean
+.PHONY: demo test versions lint types format coverage benchmarks fuzz load clean
 
 demo: $(INSTALLED)
 	$(PYTHON) samples/image_and_text.py
 
 test: $(INSTALLED)
 	$(PYTHON) -m pytest -n 2 --dist worksteal tests
+
+# The suite with another version of torch, in an environment of its own: make versions TORCH=2.14.1
+versions:
+	mkdir -p build
+	sed 's/^torch==.*/torch==$(TORCH)/' constraints.txt > build/constraints-$(TORCH).txt
+	$(MAKE) test VENV=build/torch-$(TORCH) CONSTRAINTS=build/constraints-$(TORCH).txt
 
 lint: $(INSTALLED)
 	$(VENV)/bin/ruff format --check .
@@ -32,8 +40,9 @@ format: $(INSTALLED)
 
 # Operators and models one by one, each in a child process; goes on where it stopped.
 coverage: $(INSTALLED)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[coverage]"
-	$(PYTHON) -m tests.coverage.run
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[coverage]"
+	$(PYTHON) -m tests.coverage.run models
+	$(PYTHON) -m tests.coverage.run ops
 
 # 10,000 mutations of every format of file, each read in a child process.
 fuzz: $(INSTALLED)
@@ -55,8 +64,8 @@ benchmarks: $(INSTALLED)
 clean:
 	rm -rf build dist out $(VENV) *.egg-info .mypy_cache .pytest_cache .ruff_cache
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml $(CONSTRAINTS)
 	python3 -m venv $(VENV)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,samples]"
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) torch
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[dev,samples]"
 	touch $@
