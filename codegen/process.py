@@ -20,7 +20,13 @@ from iree.compiler.api import Session, ctypes_dl
 from .changes import Changes
 from .session import CompilerFailed, compile_with
 
-_PROGRAM = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} import main; main()"
+_PROGRAM = """\
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+sys.modules["numpy"] = None  # the bindings would load it, and need it for nothing here
+from {} import main
+main()
+"""
 
 
 def compile_file_isolated(
@@ -37,10 +43,15 @@ def compile_file_isolated(
     Raises:
         CompilerFailed: The compiler refused a flag or the module, or crashed.
     """
-    stated = json.dumps(dataclasses.asdict(changes or Changes()))
-    program = _PROGRAM.format(__name__)
-    command = [sys.executable, "-c", program, json.dumps(sys.path), stated, str(source)]
-    status, said = _run([*command, str(target), *flags])
+    if changes is None or changes == Changes():
+        tool = Path(ctypes_dl.__file__).parent.parent / "_mlir_libs" / "iree-compile"
+        command = [str(tool), str(source), "-o", str(target), *flags]  # starts faster than Python
+    else:
+        program = _PROGRAM.format(__name__)
+        stated = json.dumps(dataclasses.asdict(changes))
+        child = [sys.executable, "-c", program, json.dumps(sys.path), stated]
+        command = [*child, str(source), str(target), *flags]
+    status, said = _run(command)
     if status < 0:
         raise CompilerFailed(f"the compiler crashed (signal {-status})\n{said}")
     if status:

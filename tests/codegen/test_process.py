@@ -1,0 +1,60 @@
+"""A compile in a process of its own fails like one in this process, and takes the same flags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pelton.codegen import Changes, CompilerFailed, compile_file, compile_file_isolated
+
+DOUBLE = """
+func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = arith.addf %x, %x : tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+"""
+FLAGS = ["--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=generic"]
+CHANGES = [Changes(), Changes(sizes_vary=True)]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "double.mlir"
+    path.write_text(DOUBLE)
+    return path
+
+
+@pytest.mark.parametrize("changes", CHANGES)
+def test_both_ways_give_the_same_bytes(source: Path, changes: Changes) -> None:
+    here, there = source.with_name("here.vmfb"), source.with_name("there.vmfb")
+    compile_file(source, here, FLAGS, changes)
+    compile_file_isolated(source, there, FLAGS, changes)
+    assert here.read_bytes() == there.read_bytes()
+
+
+@pytest.mark.parametrize("changes", CHANGES)
+@pytest.mark.parametrize("compile_it", [compile_file, compile_file_isolated])
+def test_a_refused_module_says_why(source: Path, changes: Changes, compile_it: object) -> None:
+    source.write_text(DOUBLE.replace("arith.addf", "arith.andi"))
+    assert callable(compile_it)
+    with pytest.raises(CompilerFailed) as caught:
+        compile_it(source, source.with_name("m.vmfb"), FLAGS, changes)
+    assert "operand #0 must be" in caught.value.diagnostics
+    assert not source.with_name("m.vmfb").exists()
+
+
+@pytest.mark.parametrize("changes", CHANGES)
+@pytest.mark.parametrize("compile_it", [compile_file, compile_file_isolated])
+def test_an_unknown_flag_is_named(source: Path, changes: Changes, compile_it: object) -> None:
+    assert callable(compile_it)
+    with pytest.raises(CompilerFailed, match="no-such-flag"):
+        compile_it(source, source.with_name("m.vmfb"), [*FLAGS, "--no-such-flag"], changes)
+
+
+@pytest.mark.parametrize("changes", CHANGES)
+def test_a_process_takes_the_flags_of_mlir_too(source: Path, changes: Changes) -> None:
+    flags = [*FLAGS, "--mlir-disable-threading"]
+    compile_file_isolated(source, source.with_name("m.vmfb"), flags, changes)
+    with pytest.raises(CompilerFailed, match="mlir-disable-threading"):
+        compile_file(source, source.with_name("m.vmfb"), flags, changes)
