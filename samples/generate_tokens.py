@@ -127,6 +127,10 @@ def eager_generate(gpt: Gpt, prompt: Tensor, count: int) -> list[int]:
 def decoder_of(gpt: Gpt) -> type[aot.CompiledModule]:
     """Return the compiled module of a model: `prefill`, `decode`, and `generate` with the loop."""
     cache = aot.AbstractTensor(*gpt.config.cache_shape)
+    prompt = aot.InputInfo(
+        (aot.NamedDimension("prompt", 1, 8, gpt.config.context),), dtype=torch.int64
+    )
+    counted = aot.DimensionInputInfo((1, gpt.config.context // 2, gpt.config.context))
 
     class Decoder(aot.CompiledModule):
         params = aot.export_parameters(gpt)
@@ -134,7 +138,7 @@ def decoder_of(gpt: Gpt) -> type[aot.CompiledModule]:
         values = aot.export_global(cache, mutable=True)
         position = aot.export_global(aot.AbstractI64, mutable=True)
 
-        def prefill(self, tokens=aot.AbstractTensor(None, dtype=torch.int64)):
+        def prefill(self, tokens=prompt):
             """Start anew with a prompt; return the first token after it."""
             self.position = 0
             return self._advance(tokens)
@@ -143,11 +147,7 @@ def decoder_of(gpt: Gpt) -> type[aot.CompiledModule]:
             """Add one token; return the next."""
             return self._advance(token)
 
-        def generate(
-            self,
-            tokens=aot.AbstractTensor(None, dtype=torch.int64),
-            count=aot.AbstractIndex,
-        ):
+        def generate(self, tokens=prompt, count=counted):
             """Return `count` tokens after a prompt."""
             made = aot.IREE.tensor_splat(count, value=0, dtype=torch.int64)
             made = aot.IREE.tensor_update(made, self.prefill(tokens), 0)

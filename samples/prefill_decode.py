@@ -158,7 +158,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="folder for the files; default: a temporary one")
     options = parser.parse_args(arguments)
     torch.manual_seed(0)
-    gpt = Gpt(Config(context=16 + options.tokens)).eval()
+    gpt = Gpt(Config(context=16 + options.tokens)).eval().requires_grad_(False)
     prompt = torch.randint(gpt.config.vocabulary, (8,))
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.out or Path(temporary)

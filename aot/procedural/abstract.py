@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_map
 
 from ..builder import ModuleBuilder
 from ..errors import ExportError, user_location
-from ..specs import NamedDimension
+from ..specs import DimensionInputInfo, InputInfo, NamedDimension
 from ..tensor_data import dtype_row
 from .intrinsics import Intrinsic
 from .scalars import IrImmediateScalar
@@ -193,6 +193,22 @@ class AbstractScalar(AbstractIntrinsic):
         return self.label
 
 
+class AbstractSize(AbstractScalar):
+    """A size with bounds, as `aot.DimensionInputInfo` declares it.
+
+    Args:
+        bounds: `(min, opt, max)`.
+
+    Example:
+        >>> AbstractSize((1, 8, 64))
+        AbstractSize((1, 8, 64))
+    """
+
+    def __init__(self, bounds: tuple[int, int, int]) -> None:
+        super().__init__(f"AbstractSize({bounds})", IndexType.get)
+        self.bounds = bounds
+
+
 AbstractIndex = AbstractScalar("AbstractIndex", IndexType.get)
 """A size or position, as wide as the device's addresses."""
 
@@ -254,6 +270,26 @@ def abstractify_single_value(value: Any) -> AbstractTypedef:
         "type",
         location=user_location(),
     )
+
+
+def from_spec(spec: InputInfo | DimensionInputInfo, name: str) -> AbstractIntrinsic:
+    """Return the abstract type of what a spec of `aot.export` describes.
+
+    Args:
+        spec: The spec.
+        name: Of the argument, after which dimensions without a name are called.
+
+    Example:
+        >>> from_spec(InputInfo((2, NamedDimension("n", 1, 2, 3)), torch.float32), "x")
+        AbstractTensor(2, NamedDimension(name='n', min=1, opt=2, max=3), dtype=torch.float32)
+    """
+    if isinstance(spec, DimensionInputInfo):
+        return AbstractSize(spec.value_bounds)
+    sizes = [
+        NamedDimension(f"{name}_dim{axis}", *size) if isinstance(size, tuple) else size
+        for axis, size in enumerate(spec.shape)
+    ]
+    return AbstractTensor(*sizes, dtype=spec.dtype)
 
 
 def scalar_type_of(value: Any) -> AbstractScalar | None:

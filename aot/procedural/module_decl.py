@@ -17,10 +17,12 @@ from pelton.runtime.errors import SignatureError
 
 from ..builder import ModuleBuilderOptions
 from ..errors import ExportError, SourceLocation
+from ..specs import DimensionInputInfo, InputInfo
 from ..tensor_traits import DeviceAffinity
-from .abstract import AbstractIntrinsic, AbstractTypedef
+from .abstract import AbstractIntrinsic, AbstractTypedef, from_spec
 from .globals_def import GlobalsDef
 
+_SPECS = (InputInfo, DimensionInputInfo)
 _CONSTANTS = (bool, int, float, str, torch.dtype, torch.device)
 
 
@@ -197,7 +199,8 @@ def _default_of(where: str, parameter: inspect.Parameter, location: SourceLocati
             location=location,
         )
     default = parameter.default
-    if default is inspect.Parameter.empty and isinstance(parameter.annotation, AbstractTypedef):
+    known = (AbstractTypedef, *_SPECS)
+    if default is inspect.Parameter.empty and isinstance(parameter.annotation, known):
         default = parameter.annotation
     if default is inspect.Parameter.empty:
         raise ExportError(
@@ -207,15 +210,20 @@ def _default_of(where: str, parameter: inspect.Parameter, location: SourceLocati
             location=location,
         )
     try:
-        tree, leaves = trees.describe(default, lambda value: isinstance(value, AbstractIntrinsic))
+        tree, leaves = trees.describe(
+            default, lambda value: isinstance(value, (AbstractIntrinsic, *_SPECS))
+        )
     except SignatureError as error:
         raise ExportError(
             f"{where}: argument {parameter.name!r}: {error}", location=location
         ) from None
     paths = trees.leaf_paths(tree, parameter.name)
     for index, leaf in enumerate(leaves):
-        _check_leaf(where, paths[index], leaf, location)
-    return default
+        if isinstance(leaf, _SPECS):
+            leaves[index] = from_spec(leaf, paths[index])
+        else:
+            _check_leaf(where, paths[index], leaf, location)
+    return trees.unflatten(tree, leaves)
 
 
 def _check_leaf(where: str, path: str, leaf: Any, location: SourceLocation) -> None:

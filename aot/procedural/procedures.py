@@ -16,7 +16,7 @@ from pelton.runtime.signature import Parameter
 from ..arguments import shift
 from ..specs import NamedDimension
 from . import emission
-from .abstract import AbstractIntrinsic, AbstractTensor
+from .abstract import AbstractIntrinsic, AbstractSize, AbstractTensor
 from .intrinsics import Intrinsic
 from .live_globals import plain_tree
 from .module_decl import ProcedureDecl
@@ -183,6 +183,8 @@ class Procedure:
             elif isinstance(leaf, AbstractIntrinsic):
                 kind = str(leaf.get_ir_type(self._owner.builder))
                 operands.append(trace.scalar_of_type(given[index], kind, where))
+                if isinstance(leaf, AbstractSize):
+                    _check_size(trace, leaf, IrImmediateScalar(operands[-1]), where)
         return operands
 
     def paths(self) -> dict[int, str]:
@@ -234,6 +236,13 @@ def _received(leaf: Intrinsic, value: Value) -> Intrinsic:
         return tensor
     assert isinstance(leaf, IrScalar)
     return IrImmediateScalar(value)
+
+
+def _check_size(trace: IrTrace, leaf: AbstractSize, size: IrScalar, where: str) -> None:
+    """Check that a size is within its bounds."""
+    low, _, high = leaf.bounds
+    trace.require(size >= low, f"{where} must be at least {low}")
+    trace.require(size <= high, f"{where} must be at most {high}")
 
 
 def _check_sizes(

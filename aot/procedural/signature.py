@@ -14,7 +14,7 @@ from ..shapes import UNKNOWN
 from ..signatures import versions
 from ..specs import NamedDimension
 from ..tensor_data import dtype_row
-from .abstract import AbstractScalar, AbstractTensor
+from .abstract import AbstractScalar, AbstractSize, AbstractTensor
 from .arithmetic import is_float
 from .procedures import Procedure
 from .scalars import IrScalar
@@ -66,6 +66,9 @@ class _Dims:
             for axis, value in self._proxies[index].stated_sizes().items():
                 self._names.setdefault(value, str(shape[axis]))
             return TensorSpec(dtype_row(leaf.dtype, path), shape)
+        if isinstance(leaf, AbstractSize):
+            low, optimal, high = leaf.bounds
+            return ScalarSpec("int", self._enter(Dim(path, low, high, optimal)))
         if isinstance(leaf, AbstractScalar):
             return ScalarSpec(_kind(str(leaf.get_ir_type(self._procedure.trace.module_builder))))
         return ConstantSpec(leaf if _is_json(leaf) else repr(leaf))
@@ -76,6 +79,9 @@ class _Dims:
             dim = Dim(entry.name, entry.min, entry.max, entry.opt)
         else:
             dim = Dim(entry if isinstance(entry, str) else f"{path}_dim{axis}")
+        return self._enter(dim)
+
+    def _enter(self, dim: Dim) -> str:
         known = self.table.setdefault(dim.name, dim)
         if known != dim:
             raise ExportError(

@@ -172,6 +172,34 @@ def test_named_dimensions_have_bounds_and_are_equal(tmp_path: Path) -> None:
         exe.f(x, torch.randn(2))
 
 
+def test_specs_of_inputs_are_types_of_arguments_too(tmp_path: Path) -> None:
+    rows = aot.NamedDimension("rows", 1, 3, 4)
+
+    matrix = aot.InputInfo((rows, (1, 2, 5)), torch.float32)
+    vector = aot.InputInfo((rows,), torch.int64)
+
+    class Specified(aot.CompiledModule):
+        def f(self, pair=(matrix, vector), count=aot.DimensionInputInfo((1, 2, 8))):
+            ones = aot.IREE.tensor_splat(count, value=1.0, dtype=torch.float32)
+            return pair[0] + pair[1][:, None], ones
+
+        def g(self, count=aot.AbstractIndex, x=aot.AbstractTensor(2, 2)):
+            return self.f((x, aot.IREE.tensor_splat(2, value=3, dtype=torch.int64)), count)
+
+    exe = through_files(aot.export(Specified), tmp_path)
+    dims = {dim.name: (dim.min, dim.opt, dim.max) for dim in exe.functions["f"].signature.dims}
+    assert dims == {"rows": (1, 3, 4), "pair[0]_dim1": (1, 2, 5), "count": (1, 2, 8)}
+    for size, columns, count in ((1, 1, 1), (3, 2, 2), (4, 5, 8)):
+        x, y = torch.randn(size, columns), torch.arange(size)
+        assert_same(exe.f((x, y), count), (x + y[:, None], torch.ones(count)))
+    x = torch.randn(2, 2)
+    assert_same(exe.g(8, x), (x + 3, torch.ones(8)))
+    with pytest.raises(aot.SignatureError, match=r"count.*1\.\.8"):
+        exe.f((x, torch.arange(2)), 9)
+    with pytest.raises(aot.PeltonError, match=r"argument count of f\(\) must be at most 8"):
+        exe.g(9, x)
+
+
 def test_calls_are_calls_in_the_ir() -> None:
     check_ir(
         aot.export(Derived),
