@@ -12,15 +12,15 @@ class Changes:
     """What to change in a program between the phases of IREE's compiler.
 
     Attributes:
-        sizes_vary: The program has sizes that only a call tells: choose the products of matrices
-            whose data are tiled (`data_tiling.py`), and put right what IREE gets wrong about such
-            sizes (`workloads.py`).
+        sizes_vary: The program has sizes that only a call tells: write its pads another way
+            (`pads.py`), choose the products of matrices whose data are tiled (`data_tiling.py`),
+            and put right what IREE gets wrong about such sizes (`workloads.py`).
         tile: The most output channels of the larger tiles for convolutions of dynamic width, from
             `channels_of_tile`; 0: IREE's tiles stay. See `tiles.py`.
 
     Example:
         >>> [phase for phase, _ in Changes(sizes_vary=True, tile=64).by_phase()]
-        ['global-optimization', 'executable-sources', 'executable-configurations']
+        ['input', 'global-optimization', 'executable-sources', 'executable-configurations']
     """
 
     sizes_vary: bool = False
@@ -33,8 +33,10 @@ class Changes:
         """
         if self.sizes_vary:
             from .data_tiling import choose_products
+            from .pads import write_pads_as_slices
             from .workloads import mend_workloads
 
+            yield "input", write_pads_as_slices
             yield "global-optimization", choose_products
             yield "executable-sources", mend_workloads
         if self.tile:

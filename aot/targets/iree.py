@@ -272,7 +272,9 @@ class IreeTarget:
         run = compile_file_isolated if options.isolate else compile_file
         as_tiled = replace(changes, tile=0)
         failures: list[CompilerFailed] = []
-        for optimization, level in attempts.items():
+        remaining = list(attempts.items())
+        while remaining:
+            optimization, level = remaining.pop(0)
             asked = [*flags, *optimization, *options.flags]
             channels_last = any(CHANNELS_LAST in flag for flag in optimization)
             try:
@@ -284,7 +286,7 @@ class IreeTarget:
             except CompilerFailed as error:
                 failures.append(error)
                 if len(failures) > 1 and failures[-2].diagnostics == error.diagnostics:
-                    break  # not a matter of levels
+                    remaining = remaining[-1:]  # the simplest; the others would fail as well
                 continue
             return _Compiled(options.level, level, failures)
         if any(_STACK_LIMIT in failure.diagnostics for failure in failures):

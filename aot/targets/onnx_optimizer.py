@@ -30,6 +30,7 @@ def optimize(model: Any) -> None:
         rewriter.rewrite(model, _exact_rules(rewriter))
     _select_by_gather(model.graph)
     _state_scales(model.graph)
+    _widen_attention(model.graph)
     for finish in (
         passes.RemoveUnusedNodesPass(),
         passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
@@ -91,6 +92,53 @@ def _state_scales(graph: Any) -> None:
             width = _static_size(query, -1)
             if query.shape is not None and len(query.shape) == 4 and width:
                 node.attributes.add(onnx_ir.AttrFloat32("scale", width**-0.5))
+
+
+def _widen_attention(graph: Any) -> None:
+    """Give queries, keys and values of attention one width, which TensorRT asks for.
+
+    Zeros are added to the narrower ones: they change no score, and are cut off the result.
+    """
+    for node in [node for node in graph.all_nodes() if node.op_type == "Attention"]:
+        widths = [_static_size(operand, -1) for operand in node.inputs[:3]]
+        if None in widths or len(set(widths)) == 1 or "scale" not in node.attributes:
+            continue
+        widest = max(width for width in widths if width is not None)
+        for index, width in enumerate(widths):
+            if width is not None and width < widest:
+                node.replace_input_with(index, _padded(node, index, widest - width))
+        if widths[2] != widest:
+            _cut_result(node, widths[2])
+
+
+def _padded(node: Any, index: int, added: int) -> Any:
+    """Return an operand of a node with zeros at the end of its last axis."""
+    onnx_ir = importlib.import_module("onnx_ir")
+    operand = node.inputs[index]
+    rank = len(operand.shape)
+    ends = _integers(node, [0] * (2 * rank - 1) + [added])
+    pad = onnx_ir.node("Pad", [operand, ends], name=f"{node.name}_padded_{index}")
+    node.graph.insert_before(node, pad)
+    result = pad.outputs[0]
+    result.dtype = operand.dtype
+    result.shape = onnx_ir.Shape([*operand.shape[:-1], operand.shape[-1] + added])
+    return result
+
+
+def _cut_result(node: Any, width: int | None) -> None:
+    """Keep the first elements of the last axis of what a node gives."""
+    onnx_ir = importlib.import_module("onnx_ir")
+    whole = node.outputs[0]
+    cut = onnx_ir.node(
+        "Slice", [whole, *(_integers(node, [n]) for n in (0, width, -1))], name=f"{node.name}_cut"
+    )
+    result = cut.outputs[0]
+    result.type, result.shape = whole.type, whole.shape
+    if whole.shape is not None:
+        whole.shape = onnx_ir.Shape([*whole.shape[:-1], None])
+    whole.replace_all_uses_with(result, replace_graph_outputs=True)
+    cut.replace_input_with(0, whole)
+    node.graph.insert_after(node, cut)
 
 
 def _constant(node: Any, index: int) -> list[int] | None:
@@ -157,13 +205,18 @@ def _size_node(node: Any, axis: int) -> Any:
 
 
 def _constant_size(node: Any, size: int) -> Any:
+    return _integers(node, [size])
+
+
+def _integers(node: Any, numbers: Sequence[int | None]) -> Any:
+    """Return a constant vector of integers of a node's graph."""
     onnx_ir = importlib.import_module("onnx_ir")
-    name = f"size_{size}"
+    name = f"size_{'_'.join(map(str, numbers))}"
     known = node.graph.initializers.get(name)
     if known is not None:
         return known
-    value = onnx_ir.Value(name=name, const_value=onnx_ir.tensor([size], name=name))
-    value.dtype, value.shape = onnx_ir.DataType.INT64, onnx_ir.Shape([1])
+    value = onnx_ir.Value(name=name, const_value=onnx_ir.tensor(numbers, name=name))
+    value.dtype, value.shape = onnx_ir.DataType.INT64, onnx_ir.Shape([len(numbers)])
     node.graph.register_initializer(value)
     return value
 

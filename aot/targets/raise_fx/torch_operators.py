@@ -32,6 +32,11 @@ _WITH_TENSORS: dict[OpOverload, OpOverload] = {
 }
 
 
+_WITHOUT_STRIDES: dict[OpOverload, OpOverload] = {aten.view.default: aten.reshape.default}
+"""The modules' tensors have no strides. Those of torch may be others here than where a view was
+traced: attention lays its result out as the kernel that computes it likes."""
+
+
 @functools.lru_cache(maxsize=2048)
 def overload_of(name: str) -> OpOverload | None:
     """Return torch's operator of a name in the torch dialect; None where there is none.
@@ -60,6 +65,7 @@ def raise_operator(raiser: Raiser, op: Operation) -> None:
     """Raise any operator that torch has under the same name."""
     overload = overload_of(name_of(op))
     assert overload is not None
+    overload = _WITHOUT_STRIDES.get(overload, overload)
     args: list[Any] = []
     keywords: dict[str, Any] = {}
     for value, formal in zip(raiser.values(op.operands), overload._schema.arguments, strict=False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from pelton import aot
+from pelton import aot, runtime
 from pelton.aot.targets import onnx
 from pelton.aot.targets.raise_fx import open_source
 
+from ...programs import assert_same
 from ..weights import TOKENS, eager, varied
 from .raising import OnnxRun, assert_all_equal
 
@@ -313,3 +315,36 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(aot.MissingDependencyError, match=r"pip install 'pelton\[onnx\]'"):
         onnx.to_onnx(source)
+
+
+@pytest.mark.parametrize(("width", "values"), [(12, 8), (8, 12)])
+def test_attention_of_several_widths_is_built_and_right(
+    width: int, values: int, tmp_path: Path
+) -> None:
+    pytest.importorskip("tensorrt_rtx")
+    length = aot.NamedDimension("length", 1, 5, 9)
+    shapes = [(2, 4, length, width), (2, 4, length, width), (2, 4, length, values)]
+    args = [aot.InputInfo(shape, torch.float32) for shape in shapes]
+    attend = F.scaled_dot_product_attention
+    out = aot.export(lambda q, k, v: attend(q, k, v, is_causal=True) * 2, args=args)
+    out.compile(tmp_path / "m.trtm", target="tensorrt", reference=True)
+    exe = runtime.load(tmp_path / "m.trtm", device="reference")
+    for size in (1, 5, 9):
+        q, k = torch.randn(2, 4, size, width), torch.randn(2, 4, size, width)
+        v = torch.randn(2, 4, size, values)
+        assert_same(exe(q, k, v), attend(q, k, v, is_causal=True) * 2)
+
+
+def test_a_view_needs_no_layout_of_memory(tmp_path: Path) -> None:
+    """Tensors of the module have none; torch's may lie in another order than when it was traced."""
+
+    def turned(x: torch.Tensor) -> torch.Tensor:
+        return x.transpose(0, 1).contiguous().view(12)
+
+    text = str(aot.export(turned, args=(torch.zeros(3, 4),)).mlir_module)
+    copied = re.search(r"(%\d+) = torch.aten.clone (%\d+), .*", text)
+    assert copied is not None
+    text = text.replace(copied[0], "").replace(f"{copied[1]},", f"{copied[2]},")
+    (tmp_path / "turned.mlir").write_text(text)
+    x = torch.randn(3, 4)
+    assert_all_equal(aot.export(tmp_path / "turned.mlir"), tmp_path, turned, (x,))
