@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .family import Decomposition, Family
+from .padding import padded_or_cut
 
 aten = torch.ops.aten
 
@@ -41,7 +42,7 @@ def _padded_exactly(
     ends: list[int] = []
     for before, cut in zip(reversed(padding), reversed(surplus), strict=True):
         ends += [before, before - cut]
-    return torch.constant_pad_nd(x, ends, 0.0)
+    return padded_or_cut(x, ends, 0.0)
 
 
 def _per_dimension(value: int | Sequence[int], count: int) -> list[int]:

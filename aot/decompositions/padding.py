@@ -22,15 +22,35 @@ def _cuts(pad: Sequence[Any]) -> bool:
 
 
 def _constant(x: Tensor, pad: Sequence[Any], value: Any) -> Any:
-    """Cut where padding is negative, then pad by what is left."""
-    if not _cuts(pad):
-        return NotImplemented
+    return padded_or_cut(x, pad, 0 if value is None else value) if _cuts(pad) else NotImplemented
+
+
+def padded_or_cut(x: Tensor, pad: Sequence[Any], value: Any) -> Tensor:
+    """Return a tensor that is cut where padding is negative, then padded by what is left.
+
+    Args:
+        x: The tensor.
+        pad: Two amounts for each dimension, the last dimension first, as for `F.pad`.
+        value: What to pad with.
+    """
     for position in range(0, len(pad), 2):
         dim = x.dim() - 1 - position // 2
         before, after = (max(0, -amount) for amount in pad[position : position + 2])
-        x = x.narrow(dim, before, x.shape[dim] - before - after)
+        if before or after:
+            x = x.narrow(dim, before, x.shape[dim] - before - after)
     kept = [max(0, amount) for amount in pad]
-    return torch.constant_pad_nd(x, kept, 0 if value is None else value) if any(kept) else x.clone()
+    if not any(kept):
+        return x.clone()
+    if all(isinstance(size, int) for size in x.shape):
+        return torch.constant_pad_nd(x, kept, value)
+    for position in range(0, len(kept), 2):  # torch's own kernel would fix the dynamic sizes
+        dim = x.dim() - 1 - position // 2
+        before, after = (
+            x.new_full((*x.shape[:dim], amount, *x.shape[dim + 1 :]), value)
+            for amount in kept[position : position + 2]
+        )
+        x = torch.cat([before, x, after], dim)
+    return x
 
 
 def _reflected(index: Tensor, size: Any) -> Any:
