@@ -13,6 +13,7 @@ from torch._ops import OpOverload
 from torch.utils._pytree import tree_map
 
 from .family import Decomposition, Family
+from .padding import padded_or_cut
 
 aten = torch.ops.aten
 
@@ -107,6 +108,43 @@ def _windows(size: int, window: int, step: int, padding: int, ceil_mode: bool) -
     span = size + 2 * padding - window + (step - 1 if ceil_mode else 0)
     count = span // step + 1
     return count - 1 if ceil_mode and (count - 1) * step >= size + padding else count
+
+
+def _with_divisor(operator: OpOverload, dimensions: int) -> Decomposition:
+    def decomposition(
+        x: Tensor,
+        kernel: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] = (0,),
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Any:
+        sizes = x.shape[-dimensions:]
+        if divisor_override is None or (
+            ceil_mode and not all(isinstance(size, int) for size in sizes)
+        ):
+            return NotImplemented
+        windows, steps = each(kernel, dimensions), each(stride or kernel, dimensions)
+        margins = each(padding, dimensions)
+        if ceil_mode:
+            ends: list[int] = []
+            for size, window, step, margin in zip(sizes, windows, steps, margins, strict=True):
+                last = (_windows(size, window, step, margin, True) - 1) * step
+                ends = [margin, last + window - margin - size, *ends]
+            x, margins = padded_or_cut(x, ends, 0.0), [0] * dimensions
+        mean = operator(x, windows, steps, margins)
+        return mean * (math.prod(windows) / divisor_override)
+
+    return decomposition
+
+
+for _operator, _dimensions in ((aten.avg_pool2d.default, 2), (aten.avg_pool3d.default, 3)):
+    FAMILY.enter(
+        _operator,
+        _with_divisor(_operator, _dimensions),
+        reason="torch.onnx ignores the divisor",
+    )
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -95,3 +96,27 @@ def scatter_reduce_value(x: Tensor, dim: int, index: Tensor, value: Any, *, redu
     """Return x with a number added to it, or multiplied with it, at indices."""
     source = torch.full(index.shape, value, dtype=x.dtype, device=x.device)
     return torch.scatter_reduce(x, dim, index, source, _REDUCTIONS[reduce])
+
+
+def _spread_of_none(operator: OpOverload) -> Decomposition:
+    names = [argument.name for argument in operator._schema.arguments[1:]]
+
+    def decomposition(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if not any(isinstance(size, int) and size == 0 for size in x.shape):
+            return NotImplemented
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        dims = given.get("dim") or range(x.dim())
+        shaped = torch.sum(x, list(dims), keepdim=bool(given.get("keepdim")))
+        result = torch.full_like(shaped, math.nan)
+        return (result, result) if len(operator._schema.returns) == 2 else result
+
+    return decomposition
+
+
+for _packet in (aten.std, aten.std_mean, aten.var, aten.var_mean):
+    for _operator in (_packet.default, _packet.dim, _packet.correction):
+        FAMILY.enter(
+            _operator,
+            _spread_of_none(_operator),
+            reason="of no elements it is NaN; torch.onnx gives 0",
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -348,3 +349,24 @@ def test_a_view_needs_no_layout_of_memory(tmp_path: Path) -> None:
     (tmp_path / "turned.mlir").write_text(text)
     x = torch.randn(3, 4)
     assert_all_equal(aot.export(tmp_path / "turned.mlir"), tmp_path, turned, (x,))
+
+
+@pytest.mark.parametrize("spread", [torch.var, torch.std, torch.var_mean, torch.std_mean])
+def test_the_spread_of_no_elements_is_not_zero(spread: Any, tmp_path: Path) -> None:
+    x = torch.zeros(3, 0)
+    warnings.filterwarnings("ignore", "(var|std).*degrees of freedom")
+    for options in ({}, {"dim": 1, "keepdim": True}, {"dim": (0, 1), "correction": 0}):
+        out = aot.export(lambda x, options=options: spread(x, **options), args=(x,))
+        run = OnnxRun(out.to_onnx(tmp_path / "spread.onnx"))
+        assert_same(run(x), spread(x, **options))
+
+
+@pytest.mark.parametrize("pool", [F.avg_pool2d, F.avg_pool3d])
+def test_an_average_has_the_divisor_that_is_asked_for(pool: Any, tmp_path: Path) -> None:
+    x = torch.randn(2, 3, 5, 6, 7)[:, :, 0 if pool is F.avg_pool2d else slice(None)]
+    for ceil_mode, stride, padding in ((False, 2, 1), (True, 2, 1), (True, 3, 0), (False, 1, 0)):
+
+        def pooled(x: torch.Tensor, args: Any = (3, stride, padding, ceil_mode)) -> torch.Tensor:
+            return pool(x, *args, divisor_override=5)
+
+        assert_all_equal(aot.export(pooled, args=(x,)), tmp_path, pooled, (x,))
