@@ -1,0 +1,29 @@
+"""Normalisation with sizes that vary."""
+
+import torch
+from torch.nn import functional as F
+
+WEIGHT, BIAS = torch.linspace(0.5, 2, 3), torch.linspace(-1, 1, 3)
+MEAN, VARIANCE = torch.linspace(-0.5, 0.5, 3), torch.linspace(0.5, 1.5, 3)
+
+
+def test_instances_are_normalised_at_all_sizes(check):
+    check(
+        {
+            "plain": lambda x: F.instance_norm(x),
+            "weighted": lambda x: F.instance_norm(x, weight=WEIGHT, bias=BIAS, eps=1e-3),
+            "as learnt": lambda x: F.instance_norm(
+                x, MEAN, VARIANCE, WEIGHT, BIAS, use_input_stats=False
+            ),
+        },
+        *[[torch.randn(batch, 3, length)] for batch, length in ((2, 5), (1, 9), (4, 2))],
+        dynamic=[{0: "batch", 2: "length"}],
+    )
+
+
+def test_pictures_of_a_dynamic_batch_and_size_are_normalised(check):
+    check(
+        {"pictures": lambda x: F.instance_norm(x, weight=WEIGHT, bias=BIAS)},
+        *[[torch.randn(size)] for size in ((2, 3, 5, 4), (1, 3, 2, 7), (3, 3, 8, 2))],
+        dynamic=[{0: "batch", 2: "height", 3: "width"}],
+    )
