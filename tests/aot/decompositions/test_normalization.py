@@ -1,7 +1,10 @@
 """Normalisation with sizes that vary."""
 
+import pytest
 import torch
 from torch.nn import functional as F
+
+from pelton import aot
 
 WEIGHT, BIAS = torch.linspace(0.5, 2, 3), torch.linspace(-1, 1, 3)
 MEAN, VARIANCE = torch.linspace(-0.5, 0.5, 3), torch.linspace(0.5, 1.5, 3)
@@ -27,3 +30,22 @@ def test_pictures_of_a_dynamic_batch_and_size_are_normalised(check):
         *[[torch.randn(size)] for size in ((2, 3, 5, 4), (1, 3, 2, 7), (3, 3, 8, 2))],
         dynamic=[{0: "batch", 2: "height", 3: "width"}],
     )
+
+
+def test_instances_without_weights_are_normalised(check):
+    check({"plain": lambda x: F.instance_norm(x)}, [torch.randn(2, 3, 5)])
+
+
+def test_batches_are_normalised_by_their_own_statistics(check):
+    check(
+        {"batch": lambda x: F.batch_norm(x, None, None, WEIGHT, BIAS, training=True)},
+        *[[torch.randn(size)] for size in ((4, 3, 5), (2, 3, 9))],
+        dynamic=[{0: "batch", 2: "length"}],
+    )
+
+
+def test_statistics_that_would_be_lost_are_refused():
+    layer = torch.nn.InstanceNorm1d(3, affine=True, track_running_stats=True)
+    with pytest.raises(aot.UnsupportedOpError, match=r"running statistics.*call eval\(\)"):
+        aot.export(layer.train(), args=(torch.randn(2, 3, 4),))
+    aot.export(layer.eval(), args=(torch.randn(2, 3, 4),))

@@ -370,3 +370,11 @@ def test_an_average_has_the_divisor_that_is_asked_for(pool: Any, tmp_path: Path)
             return pool(x, *args, divisor_override=5)
 
         assert_all_equal(aot.export(pooled, args=(x,)), tmp_path, pooled, (x,))
+
+
+def test_a_batch_is_normalised_by_its_own_statistics(tmp_path: Path) -> None:
+    def normal(x: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:
+        return F.batch_norm(x, mean.clone(), mean.abs(), training=True)
+
+    x, mean = torch.randn(5, 3, 4), torch.randn(3)
+    assert_all_equal(aot.export(normal, args=(x, mean)), tmp_path, normal, (x, mean))
