@@ -3,8 +3,8 @@
 The pass that puts the channels of convolutions last (`iree-preprocessing-convert-conv-to-channels-
 last`) moves transpositions past a `tensor.pad`, and forgets the dynamic sizes of its result
 («'tensor.empty' op incorrect number of dynamic sizes», 3.13): a convolution before a padded pooling
-does not compile for a batch of dynamic size. IREE itself writes pads as slices later on. Those of
-convolutions stay: the pass needs them, and gets them right.
+or a depthwise one does not compile for a batch of dynamic size. IREE itself writes pads as slices later
+on. Those of other convolutions stay: the pass needs them, and gets them right.
 """
 
 from __future__ import annotations
@@ -55,7 +55,12 @@ def _is_to_be_replaced(pad: Operation) -> bool:
         return False
     if _DYNAMIC in (*_sizes(pad, "static_low"), *_sizes(pad, "static_high")):
         return False
-    return not any("conv" in use.owner.operation.name for use in pad.result.uses)
+    return not any(_is_moved_past(use.owner.operation.name) for use in pad.result.uses)
+
+
+def _is_moved_past(user: str) -> bool:
+    """Tell whether the pass makes an operation of a name channels-last, and its pad with it."""
+    return "conv" in user and "depthwise" not in user
 
 
 def _sizes(op: Operation, name: str) -> list[int]:

@@ -21,7 +21,9 @@ from .changes import Changes
 from .session import CompilerFailed, compile_with
 
 _PROGRAM = """\
-import json, sys
+import sys
+sys.path[:] = filter(None, sys.path)  # the current folder may hold a json.py
+import json
 sys.path[:] = json.loads(sys.argv[1])
 sys.modules["numpy"] = None  # the bindings would load it, and need it for nothing here
 from {} import main

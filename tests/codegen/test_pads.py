@@ -16,6 +16,7 @@ POOLS = {
     "largest": nn.MaxPool2d(3, 2, 1),
     "average": nn.AvgPool2d(3, 2, 1),
     "one average": nn.AdaptiveAvgPool2d(1),
+    "depthwise": nn.Conv2d(8, 8, 3, 2, 1, groups=8),
     "constant": nn.ConstantPad2d((1, 2, 0, 3), 7.0),
 }
 

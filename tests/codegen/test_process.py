@@ -58,3 +58,12 @@ def test_a_process_takes_the_flags_of_mlir_too(source: Path, changes: Changes) -
     compile_file_isolated(source, source.with_name("m.vmfb"), flags, changes)
     with pytest.raises(CompilerFailed, match="mlir-disable-threading"):
         compile_file(source, source.with_name("m.vmfb"), flags, changes)
+
+
+def test_a_process_imports_nothing_from_the_current_folder(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("json", "tempfile", "ctypes"):
+        (source.parent / f"{name}.py").write_text("raise SystemExit('wrong module')")
+    monkeypatch.chdir(source.parent)
+    compile_file_isolated(source, source.with_name("m.vmfb"), FLAGS, Changes(sizes_vary=True))
