@@ -1,4 +1,4 @@
-"""Convolutions whose result has a single row or column."""
+"""Convolutions whose result has a single row or column, and groups of one picture."""
 
 from __future__ import annotations
 
@@ -50,6 +50,36 @@ def _per_dimension(value: int | Sequence[int], count: int) -> list[int]:
     return values * count if len(values) == 1 else values
 
 
+def _is_refused(x: Tensor, groups: int) -> bool:
+    """Tell whether IREE refuses groups: of one picture whose size varies, unless depthwise.
+
+    It drops the batch of 1, and then cannot distribute the work («write affecting operations on
+    global resources», 3.13).
+    """
+    sizes = x.shape[2:]
+    several = 1 < groups < x.shape[1]
+    fixed = all(isinstance(size, int) for size in sizes)
+    return several and isinstance(x.shape[0], int) and x.shape[0] == 1 and not fixed
+
+
+def _by_group(
+    operator: Any,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    steps: Sequence[Sequence[int]],
+    groups: int,
+) -> Tensor:
+    inputs, outputs = x.shape[1] // groups, weight.shape[0] // groups
+    parts = []
+    for group in range(groups):
+        first = group * outputs
+        part = None if bias is None else bias.narrow(0, first, outputs)
+        kernel = weight.narrow(0, first, outputs)
+        parts.append(operator(x.narrow(1, group * inputs, inputs), kernel, part, *steps, 1))
+    return torch.cat(parts, 1)
+
+
 def _convolution(operator: Any, dimensions: int) -> Decomposition:
     def decomposition(
         x: Tensor,
@@ -61,6 +91,8 @@ def _convolution(operator: Any, dimensions: int) -> Decomposition:
         groups: int = 1,
     ) -> Any:
         steps = [_per_dimension(each, dimensions) for each in (stride, padding, dilation)]
+        if _is_refused(x, groups):
+            return _by_group(operator, x, weight, bias, steps, groups)
         padded = _padded_exactly(x, weight, *steps)
         if padded is None:
             return NotImplemented
@@ -90,10 +122,17 @@ def convolution(
     groups: int,
 ) -> Any:
     """Return the convolution of an input that is padded to what the kernel reaches."""
-    padded = None if transposed else _padded_exactly(x, weight, stride, padding, dilation)
-    if padded is None:
+    if transposed:
         return NotImplemented
     none = [0] * len(padding)
-    return aten.convolution.default(
-        padded, weight, bias, stride, none, dilation, transposed, output_padding, groups
-    )
+
+    def operator(x: Tensor, weight: Tensor, bias: Tensor | None, *rest: Any) -> Any:
+        *steps, groups = rest
+        return aten.convolution.default(x, weight, bias, *steps, False, none, groups)
+
+    if _is_refused(x, groups):
+        return _by_group(operator, x, weight, bias, [stride, padding, dilation], groups)
+    padded = _padded_exactly(x, weight, stride, padding, dilation)
+    if padded is None:
+        return NotImplemented
+    return operator(padded, weight, bias, stride, none, dilation, groups)
