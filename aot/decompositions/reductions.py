@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -120,3 +121,16 @@ for _packet in (aten.std, aten.std_mean, aten.var, aten.var_mean):
             _spread_of_none(_operator),
             reason="of no elements it is NaN; torch.onnx gives 0",
         )
+
+
+def _of_all(operator: OpOverload) -> Decomposition:
+    def decomposition(x: Tensor, dim: Sequence[int] = (), keepdim: bool = False) -> Any:
+        if list(dim) or x.dim() == 0:
+            return NotImplemented
+        return operator(x, list(range(x.dim())), keepdim)
+
+    return decomposition
+
+
+for _operator in (aten.amax.default, aten.amin.default):
+    FAMILY.enter(_operator, _of_all(_operator), reason="torch.onnx wants dimensions")

@@ -213,6 +213,8 @@ def _converted(raised: Raised, program: ExportedProgram) -> Any:
     assert converted is not None
     optimize(converted.model)
     graph = converted.model.graph
+    for port, value in zip(raised.inputs, graph.inputs, strict=False):
+        value.name = port.name  # one that is a result as well was called after the result
     for kind, ports, values in (
         ("inputs", raised.inputs, graph.inputs),
         ("outputs", raised.outputs, graph.outputs),

@@ -378,3 +378,19 @@ def test_a_batch_is_normalised_by_its_own_statistics(tmp_path: Path) -> None:
 
     x, mean = torch.randn(5, 3, 4), torch.randn(3)
     assert_all_equal(aot.export(normal, args=(x, mean)), tmp_path, normal, (x, mean))
+
+
+def test_a_result_may_be_an_input(tmp_path: Path) -> None:
+    def given_back(x: torch.Tensor, y: torch.Tensor) -> Any:
+        return y.float(), x * 2, x
+
+    args = (torch.randn(3), torch.randn(2))
+    assert_all_equal(aot.export(given_back, args=args), tmp_path, given_back, args)
+
+
+def test_extremes_of_all_elements(tmp_path: Path) -> None:
+    def extremes(x: torch.Tensor) -> Any:
+        return torch.amax(x), torch.amin(x, (), keepdim=True)
+
+    x = torch.randn(3, 4)
+    assert_all_equal(aot.export(extremes, args=(x,)), tmp_path, extremes, (x,))
