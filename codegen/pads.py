@@ -3,8 +3,8 @@
 The pass that puts the channels of convolutions last (`iree-preprocessing-convert-conv-to-channels-
 last`) moves transpositions past a `tensor.pad`, and forgets the dynamic sizes of its result
 («'tensor.empty' op incorrect number of dynamic sizes», 3.13): a convolution before a padded pooling
-or a depthwise one does not compile for a batch of dynamic size. IREE itself writes pads as slices later
-on. Those of other convolutions stay: the pass needs them, and gets them right.
+or a depthwise one does not compile for a batch of dynamic size. IREE itself writes pads as slices
+later on. Those of other convolutions stay: the pass needs them, and gets them right.
 """
 
 from __future__ import annotations
