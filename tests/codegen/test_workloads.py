@@ -113,8 +113,7 @@ class Decoder(torch.nn.Module):
     """A small language model of `transformers`; takes vectors."""
 
     def __init__(self) -> None:
-        import transformers
-
+        transformers = pytest.importorskip("transformers")
         super().__init__()
         config = transformers.Qwen3Config(
             vocab_size=16, hidden_size=32, intermediate_size=32, num_hidden_layers=1,
