@@ -58,9 +58,3 @@ def multinomial(
     times = -torch.log1p(-torch.rand(wide.shape, device=wide.device))
     rates = wide / times.clamp(min=1e-30)
     return torch.topk(rates, count, dim=-1)[1]
-
-
-@FAMILY.decomposes(aten.native_dropout_backward.default, reason="refused")
-def dropout_backward(gradient: Tensor, mask: Tensor, scale: float) -> Tensor:
-    """Return what is left of a gradient, scaled."""
-    return gradient * (mask.to(gradient.dtype) * scale)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .family import Decomposition, Family
 from .padding import padded_or_cut
+from .pooling import each
 
 aten = torch.ops.aten
 
@@ -35,19 +36,14 @@ def _padded_exactly(
 ) -> Tensor | None:
     """Return the input padded (or cut) to what the kernel reaches, or None if it is already."""
     sizes, kernels = x.shape[-len(stride) :], weight.shape[2:]
-    every = list(zip(sizes, kernels, stride, padding, dilation, strict=True))
-    surplus = [_surplus(*each) for each in every]
+    every = zip(sizes, kernels, stride, padding, dilation, strict=True)
+    surplus = [_surplus(*dimension) for dimension in every]
     if not any(surplus):
         return None
     ends: list[int] = []
     for before, cut in zip(reversed(padding), reversed(surplus), strict=True):
         ends += [before, before - cut]
     return padded_or_cut(x, ends, 0.0)
-
-
-def _per_dimension(value: int | Sequence[int], count: int) -> list[int]:
-    values = [value] if isinstance(value, int) else list(value)
-    return values * count if len(values) == 1 else values
 
 
 def _is_refused(x: Tensor, groups: int) -> bool:
@@ -90,7 +86,7 @@ def _convolution(operator: Any, dimensions: int) -> Decomposition:
         dilation: Sequence[int] = (1,),
         groups: int = 1,
     ) -> Any:
-        steps = [_per_dimension(each, dimensions) for each in (stride, padding, dilation)]
+        steps = [each(amounts, dimensions) for amounts in (stride, padding, dilation)]
         if _is_refused(x, groups):
             return _by_group(operator, x, weight, bias, steps, groups)
         padded = _padded_exactly(x, weight, *steps)
