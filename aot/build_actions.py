@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import inspect
 import multiprocessing
-import os
 import threading
 import time
 import typing
@@ -31,6 +30,8 @@ from iree.build.executor import (
     FileNamespace,
     Scheduler,
 )
+
+from pelton.runtime.cpu import available_processors
 
 from .build_origin import Origin, call_pickled, dumps
 from .errors import ExportError, PeltonError, SourceLocation, user_failure, user_location
@@ -350,7 +351,7 @@ def _stated_processes() -> int:
         stated = None
     if stated is not None and stated < 1:
         raise ExportError(f"--generate-jobs must be 1 or more, got {stated}")
-    return stated or len(os.sched_getaffinity(0))
+    return stated or available_processors()
 
 
 # For messages

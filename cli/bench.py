@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,7 +72,8 @@ def run(args: argparse.Namespace) -> int:
         raise ExportError("--plot needs matplotlib: pip install 'pelton[bench]'")
     with stage("loading PyTorch"):
         from pelton.aot.bench import Settings, measure, save_figure
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        from pelton.runtime.cpu import available_processors
+    processors = available_processors()
     report = measure(
         [sys.executable, "-m", "pelton.cli.bench_worker"],
         args.program,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import platform
 import subprocess
 from collections.abc import Iterable
@@ -15,6 +16,18 @@ WORKER_STACK_BYTES = 4 << 20
 
 IREE's own default is 128 KiB; programs that need more for their tiles crash there.
 """
+
+
+def available_processors() -> int:
+    """Return how many processors this process may use, which may be fewer than the machine has.
+
+    Example:
+        >>> 1 <= available_processors()
+        True
+    """
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @functools.lru_cache(maxsize=1)

@@ -10,11 +10,11 @@ from typing import Any
 
 import iree.runtime as iree
 
-from .cpu import WORKER_STACK_BYTES
+from .cpu import WORKER_STACK_BYTES, available_processors
 from .errors import DeviceError
 
-ALIASES = {"cpu": "local-task", "rocm": "hip"}
-"""Names that users know for IREE's drivers."""
+ALIASES = {"rocm": "hip"}
+"""Names that users know for IREE's drivers; `cpu` is one of two."""
 
 DLPACK_TYPES = {"local-task": 1, "local-sync": 1, "cuda": 2, "vulkan": 7, "hip": 10}
 """DLPack's device type code by driver (`DLDeviceType` of dlpack.h)."""
@@ -47,8 +47,7 @@ _thread_count: int | None = None
 
 
 def set_thread_count(count: int) -> None:
-    """Let programs on the processor use at most `count` threads: `local-task`'s default is a thread
-    for each core.
+    """Let programs on the processor use at most `count` threads: the default is one for each core.
 
     Args:
         count: At least 1.
@@ -72,6 +71,18 @@ def set_thread_count(count: int) -> None:
                 "program is loaded"
             )
         _thread_count = count
+
+
+def _driver_of(name: str) -> str:
+    """Return IREE's driver of a name that users know.
+
+    A single thread is the caller's own (`local-sync`): the one thread of `local-task` would share
+    its processor with the caller, who does not sleep while waiting.
+    """
+    if name == "cpu":
+        count = min(available_processors(), _thread_count or available_processors())
+        return "local-sync" if count == 1 else "local-task"
+    return ALIASES.get(name, name)
 
 
 @dataclass(frozen=True)
@@ -109,19 +120,20 @@ def open_device(uri: str) -> Device:
     """Open a device, or return it when it is open already.
 
     Args:
-        uri: `cpu`, or a driver of IREE with an optional index: `local-task`, `local-sync`,
-            `cuda:0`, `vulkan`, `hip`.
+        uri: A driver of IREE with an optional index: `local-task` (the processor, by threads of
+            its own), `local-sync` (by the caller's thread), `cuda:0`, `vulkan`, `hip`; or `cpu`,
+            which is `local-task` unless a single processor or thread may be used.
 
     Raises:
         DeviceError: There is no such driver, or no such device; names those that there are.
 
     Example:
-        >>> str(open_device("cpu"))
-        'local-task'
+        >>> open_device("cpu").is_processor, str(open_device("local-sync"))
+        (True, 'local-sync')
     """
     name, colon, index = uri.partition(":")
     with _LOCK:
-        return _open(ALIASES.get(name, name) + colon + index, uri)
+        return _open(_driver_of(name) + colon + index, uri)
 
 
 def open_devices(uris: Sequence[str]) -> tuple[Device, ...]:
@@ -138,15 +150,16 @@ def open_devices(uris: Sequence[str]) -> tuple[Device, ...]:
 
     Example:
         >>> first, second = open_devices(["cpu", "cpu"])
-        >>> first.hal is second.hal, str(second)
-        (False, 'local-task')
+        >>> first.hal is second.hal, second.is_processor
+        (False, True)
     """
     opened: list[Device] = []
     for uri in uris:
         name, colon, index = uri.partition(":")
-        canonical = ALIASES.get(name, name) + colon + index
+        driver_name = _driver_of(name)
+        canonical = driver_name + colon + index
         number = sum(device.uri == canonical for device in opened)
-        if number and DLPACK_TYPES.get(ALIASES.get(name, name)) != _PROCESSOR:
+        if number and DLPACK_TYPES.get(driver_name) != _PROCESSOR:
             raise DeviceError(f"device {uri!r} is named twice")
         with _LOCK:
             opened.append(_open(canonical, uri, number))

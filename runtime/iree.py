@@ -19,11 +19,11 @@ from .devices import Device, open_devices, reason_of
 from .errors import ArtifactError, DeviceError, ParameterError, PeltonError, SignatureError
 from .signature import SIGNATURE_KEY, ScalarSpec, Signature, TensorSpec
 
-_DRIVER_OF_BACKEND = {
-    "llvm-cpu": "local-task",
-    "vmvx": "local-task",
+_DEVICE_OF_BACKEND = {
+    "llvm-cpu": "cpu",
+    "vmvx": "cpu",
     "cuda": "cuda",
-    "rocm": "hip",
+    "rocm": "rocm",
     "vulkan-spirv": "vulkan",
 }
 
@@ -37,7 +37,7 @@ def load_vmfb(
     """Load a `.vmfb`; arguments and errors are those of `runtime.load`."""
     info = vmfb.read_info(path)
     backend = str(info.target.get("backend", "llvm-cpu"))
-    named = device or _DRIVER_OF_BACKEND.get(backend)
+    named = device or _DEVICE_OF_BACKEND.get(backend)
     if named is None:
         raise DeviceError(f"{path} was compiled for {backend!r}; name the device to run it on")
     devices = _open_devices(path, named, info.devices)

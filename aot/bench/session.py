@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from pelton.runtime.cpu import available_processors
 from pelton.runtime.progress import stage
 
 from ..errors import ExportError
@@ -45,8 +46,8 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        if not 1 <= self.threads <= (here or 1):
+        here = available_processors()
+        if not 1 <= self.threads <= here:
             raise ExportError(f"threads must be 1 to {here} on this machine, got {self.threads}")
         if self.seconds <= 0:
             raise ExportError(f"seconds must be more than 0, got {self.seconds}")

@@ -1,4 +1,6 @@
 import concurrent.futures
+import subprocess
+import sys
 
 import iree.runtime as iree
 import pytest
@@ -18,9 +20,25 @@ def test_every_listed_device_can_be_opened() -> None:
         assert device.name
 
 
-@pytest.mark.parametrize(("alias", "uri"), [("cpu", "local-task"), ("cpu:0", "local-task:0")])
-def test_alias_is_the_device_itself(alias: str, uri: str) -> None:
-    assert open_device(alias) is open_device(uri)
+@pytest.mark.parametrize(("processors", "driver"), [(1, "local-sync"), (2, "local-task")])
+@pytest.mark.parametrize("index", ["", ":0"])
+def test_processor_is_called_with_threads_where_there_are_several(
+    monkeypatch: pytest.MonkeyPatch, processors: int, driver: str, index: str
+) -> None:
+    module = sys.modules[open_device.__module__]
+    monkeypatch.setattr(module, "available_processors", lambda: processors)
+    assert open_device(f"cpu{index}") is open_device(f"{driver}{index}")
+
+
+@pytest.mark.parametrize(
+    "limit",
+    ["set_thread_count(1)", "os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])"],
+)
+def test_a_single_thread_is_that_of_the_caller(limit: str) -> None:
+    imports = "import os; from pelton.runtime.devices import open_device, set_thread_count"
+    code = f"{imports}; {limit}; print(open_device('cpu'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "local-sync\n"
 
 
 def test_device_is_opened_once_for_all_threads() -> None:
@@ -52,11 +70,11 @@ def test_index_must_be_a_number(uri: str) -> None:
 
 
 def test_a_processor_named_twice_is_two_devices_that_stay_the_same() -> None:
-    first, second, third = open_devices(["cpu", "local-task", "local-sync"])
-    assert first is open_device("cpu")
+    first, second, third = open_devices(["local-task", "local-task", "local-sync"])
+    assert first is open_device("local-task")
     assert second.hal is not first.hal
     assert [str(device) for device in (second, third)] == ["local-task", "local-sync"]
-    assert open_devices(["cpu", "cpu"]) == (first, second)
+    assert open_devices(["local-task", "local-task"]) == (first, second)
 
 
 def test_one_misspelt_device_of_several_is_refused() -> None:
@@ -66,8 +84,10 @@ def test_one_misspelt_device_of_several_is_refused() -> None:
 
 def test_index_beyond_the_devices_is_refused() -> None:
     with pytest.raises(DeviceError) as caught:
-        open_device("cpu:7")
-    assert str(caught.value) == "there is no device 'cpu:7': local-task has 1, counted from 0"
+        open_device("local-sync:7")
+    assert str(caught.value) == (
+        "there is no device 'local-sync:7': local-sync has 1, counted from 0"
+    )
 
 
 def test_driver_without_its_library_is_refused_with_the_reason() -> None:

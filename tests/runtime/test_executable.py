@@ -188,7 +188,7 @@ def test_inputs_are_described_by_path(compiled: Compiled) -> None:
 
 
 def test_text_of_an_executable_lists_its_entry_points(compiled: Compiled) -> None:
-    exe = runtime.load(compiled("two_entry_points"))
+    exe = runtime.load(compiled("two_entry_points"), device="local-task")
     assert str(exe) == (
         "Executable on local-task:\n"
         "  double(x: float32[n]) -> (float32[n]) where n=1..8\n"
