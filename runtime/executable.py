@@ -35,10 +35,10 @@ def load(
         path_or_bytes: A `.vmfb` or `.trtm` file, or its bytes.
         device: What to run on, such as `cpu`, `local-sync`, `cuda:0`; by default the first device
             of the kind that the artifact was compiled for. `cpu` is `local-task`, with a thread
-            for each processor, or `local-sync`, the caller's thread, where only one may be used. For an artifact of several devices, a
-            sequence in the order of their numbers, such as `["cpu", "cpu"]`, or one processor
-            that stands for all of them. `reference` runs the ONNX graphs of a `.trtm` on the
-            processor.
+            for each processor, or `local-sync`, the caller's thread, where only one may be used.
+            For an artifact of several devices, a sequence in the order of their numbers, such as
+            `["cpu", "cpu"]`, or one processor that stands for all of them. `reference` runs the
+            ONNX graphs of a `.trtm` on the processor.
         parameters: Where external parameters come from: the path of an archive, a list of paths, a
             mapping of names to arrays (such as a `state_dict`), or `{scope: any of these}`.
         allow_unused_parameters: Accept parameters that the artifact does not use, for artifacts
