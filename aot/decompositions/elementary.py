@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -41,6 +42,133 @@ def hypot(x: Tensor, y: Tensor) -> Tensor:
     ratio = small / torch.where(large == 0, torch.ones_like(large), large)
     exact = large * torch.sqrt(1 + ratio * ratio)
     return torch.where(torch.isinf(large), large, exact)
+
+
+@FAMILY.decomposes(aten.logaddexp.default, reason="torch.onnx's overflows from 89 on")
+def logaddexp(x: Tensor, y: Tensor) -> Any:
+    """Return log(exp(x) + exp(y)), as the larger and what the smaller adds to it."""
+    if x.dtype.is_complex or y.dtype.is_complex:
+        return NotImplemented
+    return _added(x, y, lambda distance: torch.log1p(torch.exp(distance)))
+
+
+@FAMILY.decomposes(aten.logaddexp2.default, reason="torch.onnx's overflows from 128 on")
+def logaddexp2(x: Tensor, y: Tensor) -> Any:
+    """Return log2(2^x + 2^y)."""
+    return _added(x, y, lambda distance: torch.log1p(torch.exp2(distance)) / math.log(2))
+
+
+def _added(x: Tensor, y: Tensor, gain: Callable[[Tensor], Tensor]) -> Tensor:
+    large, small = torch.maximum(x, y), torch.minimum(x, y)
+    result = large + gain(small - large)
+    return torch.where(torch.isinf(large), large, result)
+
+
+@FAMILY.decomposes(aten.log_sigmoid.default, reason="-inf from -88 on, and in ONNX from -17 on")
+def log_sigmoid(x: Tensor) -> Tensor:
+    """Return log(sigmoid(x)), in which nothing overflows."""
+    wide = in_single(x)
+    return (wide.clamp_max(0) - torch.log1p(torch.exp(-wide.abs()))).to(x.dtype)
+
+
+@FAMILY.decomposes(
+    aten.binary_cross_entropy_with_logits.default, reason="takes log_sigmoid, infinite from -88 on"
+)
+def binary_cross_entropy_with_logits(
+    x: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    pos_weight: Tensor | None = None,
+    reduction: int = 1,
+) -> Tensor:
+    """Return (1 - target) x - w log(sigmoid(x)), with w = 1 + (pos_weight - 1) target.
+
+    Args:
+        x: The logits.
+        target: Probabilities, of the same shape.
+        weight: Factors of the loss.
+        pos_weight: Factors of the loss where the target is 1.
+        reduction: 0: none; 1: the mean; 2: the sum.
+    """
+    likely = log_sigmoid(x)
+    if pos_weight is not None:
+        likely = likely * ((pos_weight - 1) * target + 1)
+    loss = (1 - target) * x - likely
+    if weight is not None:
+        loss = loss * weight
+    if reduction == 0:
+        return loss
+    return loss.mean() if reduction == 1 else loss.sum()
+
+
+@FAMILY.decomposes(aten.sinh.default, reason="1e-6 off at most, which is all of a small number")
+def sinh(x: Tensor) -> Any:
+    """Return the hyperbolic sine: from exp(x) - 1, and where that overflows, from exp(x / 2)."""
+    if x.dtype.is_complex:
+        return NotImplemented
+    wide = in_single(floating(x))
+    size = wide.abs()
+    small, root = torch.expm1(size), torch.exp(size / 2)
+    near, far = (small + small / (small + 1)) / 2, root * (root / 2) - torch.exp(-size) / 2
+    return torch.copysign(torch.where(size < 1, near, far), wide).to(floating(x).dtype)
+
+
+_HUGE = 1e6
+"""From here on the square of a number hides the 1 that is added to it."""
+
+
+@FAMILY.decomposes(aten.asinh.default, reason="infinite from 1e19 on, and nothing below 1e-7")
+def asinh(x: Tensor) -> Any:
+    """Return the inverse of the hyperbolic sine."""
+    if x.dtype.is_complex:
+        return NotImplemented
+    size = in_single(floating(x)).abs()
+    tame = torch.where(size < _HUGE, size, torch.ones_like(size))
+    square = tame * tame
+    near = torch.log1p(tame + square / (1 + torch.sqrt(square + 1)))
+    result = torch.where(size < _HUGE, near, torch.log(size) + math.log(2))
+    return torch.copysign(torch.where(torch.isnan(size), size, result), x).to(floating(x).dtype)
+
+
+@FAMILY.decomposes(aten.acosh.default, reason="infinite from 1e19 on, and for numbers below -1e4")
+def acosh(x: Tensor) -> Any:
+    """Return the inverse of the hyperbolic cosine."""
+    if x.dtype.is_complex:
+        return NotImplemented
+    wide = in_single(floating(x))
+    beyond = torch.where(wide < _HUGE, wide, torch.ones_like(wide)) - 1
+    near = torch.log1p(beyond + torch.sqrt(beyond * (beyond + 2)))
+    result = torch.where(wide < _HUGE, near, torch.log(wide) + math.log(2))
+    return torch.where(wide >= 1, result, torch.nan).to(floating(x).dtype)
+
+
+@FAMILY.decomposes(aten.atanh.default, reason="nothing below 1e-7")
+def atanh(x: Tensor) -> Any:
+    """Return the inverse of the hyperbolic tangent."""
+    if x.dtype.is_complex:
+        return NotImplemented
+    wide = in_single(floating(x))
+    size = wide.abs()
+    result = torch.log1p(2 * size / (1 - size)) / 2
+    return torch.copysign(result, wide).to(floating(x).dtype)
+
+
+@FAMILY.decomposes(aten.sinc.default, reason="the sine of a tiny number is 1e-7 off")
+def sinc(x: Tensor) -> Any:
+    """Return sin(pi x) / (pi x), near 0 by its series."""
+    if x.dtype.is_complex:
+        return NotImplemented
+    angle = in_single(floating(x)) * math.pi
+    near = angle.abs() < 1e-2
+    far = torch.where(near, torch.ones_like(angle), angle)
+    result = torch.where(near, 1 - angle * angle / 6, torch.sin(far) / far)
+    return result.to(floating(x).dtype)
+
+
+@FAMILY.decomposes(aten.fmod.Scalar, reason="the number has no lowering")
+def fmod_by_number(x: Tensor, divisor: float) -> Tensor:
+    """Return the remainder with the sign of the dividend."""
+    return torch.fmod(x, torch.full((), divisor, dtype=torch.result_type(x, divisor)))
 
 
 @FAMILY.decomposes(aten.signbit.default, reason="wrong for bool and unsigned integers, and for -0")

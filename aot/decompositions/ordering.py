@@ -23,6 +23,23 @@ def _shifted(x: Tensor, dim: int, by: int, fill: Any) -> Tensor:
     return torch.constant_pad_nd(x.narrow(dim, 0, x.shape[dim] - by), ends, fill)
 
 
+def _up_to_each(x: Tensor, dim: int, fill: Any) -> Tensor:
+    """Return x once more along a new dimension before `dim`: at i, what is at i or before.
+
+    For lengths that vary, at the price of the square of the length in memory.
+
+    Args:
+        x: A tensor.
+        dim: Its dimension, counted from the front.
+        fill: What stands for the elements after i.
+    """
+    length = x.shape[dim]
+    place = torch.arange(length, device=x.device)
+    before = place.unsqueeze(0) <= place.unsqueeze(1)
+    before = before.reshape([length, length] + [1] * (x.dim() - 1 - dim))
+    return torch.where(before, x.unsqueeze(dim), torch.full((), fill, dtype=x.dtype))
+
+
 def _running(x: Tensor, dim: int, *, largest: bool) -> Any:
     """Return the running extreme and its last position, doubling the reach at each step."""
     if x.dim() == 0:
@@ -64,8 +81,10 @@ def logcumsumexp(x: Tensor, dim: int) -> Any:
     if x.dim() == 0:
         return x.clone()
     dim, length = dim % x.dim(), x.shape[dim % x.dim()]
-    if not isinstance(length, int) or x.dtype.is_complex:
+    if x.dtype.is_complex:
         return NotImplemented
+    if not isinstance(length, int):
+        return torch.logsumexp(_up_to_each(x, dim, -math.inf), dim + 1)
     values, reach = x, 1
     while reach < length:
         values = torch.logaddexp(values, _shifted(values, dim, reach, -math.inf))
@@ -81,8 +100,10 @@ def cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Any:
     if x.dim() == 0:
         return values.clone()
     dim, length = dim % x.dim(), x.shape[dim % x.dim()]
-    if not isinstance(length, int) or values.dtype.is_complex:
+    if values.dtype.is_complex:
         return NotImplemented
+    if not isinstance(length, int):
+        return torch.prod(_up_to_each(values, dim, 1), dim + 1)
     reach = 1
     while reach < length:
         values = values * _shifted(values, dim, reach, 1)

@@ -31,6 +31,7 @@ from ..mlir_module import (
     parameters_of,
 )
 from .base import Artifact, CompileInput, make_options
+from .iree_constants import hide_constants
 from .iree_errors import compile_error
 from .iree_levels import (
     CHANNELS_LAST,
@@ -186,6 +187,7 @@ class IreeTarget:
         module_op = exported.module_op
         if _DEVICES.get(self.backend) != "local":
             module_op = without_group_norms(module_op)
+        module_op = hide_constants(module_op)
         with tempfile.TemporaryDirectory(prefix="pelton-") as folder:
             source = Path(folder, "module.mlirbc")
             with open(source, "wb") as file:
