@@ -171,6 +171,58 @@ def fmod_by_number(x: Tensor, divisor: float) -> Tensor:
     return torch.fmod(x, torch.full((), divisor, dtype=torch.result_type(x, divisor)))
 
 
+@FAMILY.decomposes(aten.pow.Scalar, reason="0 where the number is negative")
+def power_of_number(base: float, exponent: Tensor) -> Tensor:
+    """Return a number to the power of each element."""
+    dtype = torch.result_type(base, exponent)
+    return torch.pow(torch.full((), base, dtype=dtype), exponent.to(dtype))
+
+
+@FAMILY.decomposes(aten.pow.Tensor_Tensor, reason="wrong where the element types differ")
+def power_of_one_type(base: Tensor, exponent: Tensor) -> Any:
+    """Return the power in the type of the result."""
+    dtype = torch.result_type(base, exponent)
+    if base.dtype is dtype and exponent.dtype is dtype:
+        return NotImplemented
+    return torch.pow(base.to(dtype), exponent.to(dtype))
+
+
+@FAMILY.decomposes(
+    aten.float_power.Tensor_Tensor,
+    aten.float_power.Tensor_Scalar,
+    aten.float_power.Scalar,
+    reason="NaN where the base is negative",
+)
+def float_power(base: Any, exponent: Any) -> Any:
+    """Return the power in float64, or complex128."""
+    dtype = torch.result_type(base, exponent)
+    wide = torch.complex128 if dtype.is_complex else torch.float64
+    base, exponent = (x.to(wide) if isinstance(x, Tensor) else x for x in (base, exponent))
+    return torch.pow(base, exponent)
+
+
+@FAMILY.decomposes(aten.pow.Tensor_Scalar, reason="-infinity where the base is 0")
+def power_by_negative(base: Tensor, exponent: float) -> Any:
+    """Return the power by a negative number, as the reciprocal of that by its opposite."""
+    if not base.dtype.is_floating_point or isinstance(exponent, complex) or not exponent < 0:
+        return NotImplemented
+    return torch.reciprocal(torch.pow(base, -exponent))
+
+
+@FAMILY.decomposes(aten.atan2.default, reason="NaN for (0, 0), and in ONNX -pi for (0, -1)")
+def atan2(y: Tensor, x: Tensor) -> Tensor:
+    """Return the angle of the point (x, y), from -pi to pi."""
+    dtype = torch.result_type(floating(y), floating(x))
+    y, x = in_single(y.to(dtype)), in_single(x.to(dtype))
+    are_infinite = torch.logical_and(torch.isinf(y), torch.isinf(x))
+    rise, run = torch.where(are_infinite, y.sign(), y), torch.where(are_infinite, x.sign(), x)
+    is_upright = run == 0
+    near = torch.atan(rise / torch.where(is_upright, torch.ones_like(run), run))
+    near = torch.where(is_upright, y.sign() * (math.pi / 2), near)
+    turn = torch.where(torch.signbit(y), -math.pi, math.pi)
+    return torch.where(x < 0, near + turn, near).to(dtype)
+
+
 @FAMILY.decomposes(aten.signbit.default, reason="wrong for bool and unsigned integers, and for -0")
 def signbit(x: Tensor) -> Tensor:
     """Return whether the sign is negative; -0.0 counts."""

@@ -110,12 +110,13 @@ def pow_tensor(x: Any, exponent: Tensor) -> Any:
     """Return x ** exponent for integers: one squaring for each bit that an exponent can have."""
     if not (is_integer(x) and is_integer(exponent)):
         return NotImplemented
-    square, exponents = _operands(x, exponent)
+    base, exponents = _operands(x, exponent)
+    square = base
     one = torch.ones((), dtype=square.dtype, device=square.device)
     result = one.expand_as(square * exponents)
     for bit in range(torch.iinfo(square.dtype).bits - 1):
         chosen = (exponents >> bit) & one
         result = torch.where(chosen != 0, result * square, result)
         square = square * square
-    fraction = torch.logical_and(exponents < 0, square.abs() != one)
+    fraction = torch.logical_and(exponents < 0, base.abs() != one)
     return torch.where(fraction, torch.zeros_like(result), result)

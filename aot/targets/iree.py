@@ -41,7 +41,9 @@ from .iree_levels import (
     PROCESSOR_LEVELS,
     PROCESSOR_VARIANTS,
 )
-from .iree_norms import without_group_norms
+from .iree_nans import keep_nans
+from .iree_norms import take_apart_group_norms
+from .iree_powers import mend_powers
 
 CUDA_ARCHITECTURES = ("sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_120")
 """The CUDA architectures that IREE 3.13 knows."""
@@ -184,10 +186,12 @@ class IreeTarget:
         Raises:
             CompileError: IREE failed; has the diagnostics and a reproducer.
         """
-        module_op = exported.module_op
+        module_op = exported.module_op.clone().operation
         if _DEVICES.get(self.backend) != "local":
-            module_op = without_group_norms(module_op)
-        module_op = hide_constants(module_op)
+            take_apart_group_norms(module_op)
+        mend_powers(module_op)
+        keep_nans(module_op)
+        hide_constants(module_op)
         with tempfile.TemporaryDirectory(prefix="pelton-") as folder:
             source = Path(folder, "module.mlirbc")
             with open(source, "wb") as file:

@@ -18,7 +18,6 @@ from iree.compiler.ir import (
     IntegerAttr,
     Operation,
     OpResult,
-    OpView,
     RankedTensorType,
     StringAttr,
     Type,
@@ -27,6 +26,8 @@ from iree.compiler.ir import (
     Value,
     WalkResult,
 )
+
+from .iree_emission import FLOATS, tensor_type
 
 _LITERAL = "torch.vtensor.literal"
 _FILLED = {
@@ -46,14 +47,8 @@ _MOST_ELEMENTS = 64
 """The folders take no more elements, unless all are equal."""
 
 
-def hide_constants(module_op: Operation) -> Operation:
-    """Return a module whose constants are globals; the given one stays.
-
-    Args:
-        module_op: The module, in the torch dialect.
-    """
-    copied = module_op.clone()
-    copied = copied.operation if isinstance(copied, OpView) else copied
+def hide_constants(module_op: Operation) -> None:
+    """Turn the constants of a module, in the torch dialect, into globals."""
     found: list[tuple[Operation, DenseElementsAttr]] = []
 
     def visit(op: Operation) -> WalkResult:
@@ -62,15 +57,14 @@ def hide_constants(module_op: Operation) -> Operation:
             found.append((op, numbers))
         return WalkResult.ADVANCE
 
-    copied.walk(visit)
+    module_op.walk(visit)
     names: dict[str, str] = {}
     for op, numbers in found:
         text = str(numbers)
         if text not in names:
             names[text] = f"__constant_of_pelton_{len(names)}"
-            _declare(copied, names[text], numbers)
+            _declare(module_op, names[text], numbers)
         _load(op, names[text], numbers.type)
-    return copied
 
 
 def _numbers(op: Operation) -> DenseElementsAttr | None:
@@ -98,7 +92,7 @@ def _numbers(op: Operation) -> DenseElementsAttr | None:
 def _splat(op: Operation, kind: RankedTensorType, number: float) -> DenseElementsAttr:
     element = kind.element_type
     with op.context, op.location:
-        if str(element).lstrip("b").startswith("f"):
+        if str(element) in FLOATS:
             return DenseElementsAttr.get_splat(kind, FloatAttr.get(element, float(number)))
         whole = bool(number) if str(element) == "i1" else int(number)
         return DenseElementsAttr.get_splat(kind, IntegerAttr.get(element, whole))
@@ -110,21 +104,20 @@ def _constant(value: Value) -> float | None:
         return None
     owner = value.owner
     if owner.name in ("torch.constant.int", "torch.constant.bool"):
-        return IntegerAttr(owner.attributes["value"]).value
+        return int(IntegerAttr(owner.attributes["value"]).value)
     if owner.name == "torch.constant.float":
-        return FloatAttr(owner.attributes["value"]).value
+        return float(FloatAttr(owner.attributes["value"]).value)
     return None
 
 
 def _outer_type(type_: Type) -> RankedTensorType | None:
     """Return the type that a tensor has outside of the torch dialect; None where sizes vary."""
-    text = str(type_)
-    shape, _, element = text.removeprefix("!torch.vtensor<[").partition("],")
-    if not text.startswith("!torch.vtensor<[") or "?" in shape or "complex" in element:
+    sizes, element = tensor_type(type_)
+    if not element or None in sizes or "complex" in element:
         return None
-    element = element.removesuffix(">").removeprefix("s").removeprefix("u")
-    sizes = "".join(f"{size}x" for size in shape.split(",") if size)
-    return RankedTensorType(Type.parse(f"tensor<{sizes}{element}>", type_.context))
+    element = element.removeprefix("s").removeprefix("u")
+    shown = "".join(f"{size}x" for size in sizes)
+    return RankedTensorType(Type.parse(f"tensor<{shown}{element}>", type_.context))
 
 
 def _declare(module_op: Operation, name: str, numbers: DenseElementsAttr) -> None:

@@ -7,38 +7,17 @@ processors that was a tenth slower than the compiler's own (a U-Net: 11.6 for 10
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from iree.compiler.ir import IntegerAttr, Operation, OpResult, Value, WalkResult
 
-from iree.compiler.ir import (
-    InsertionPoint,
-    IntegerAttr,
-    IntegerType,
-    Operation,
-    OpResult,
-    OpView,
-    Type,
-    Value,
-    WalkResult,
-)
+from .iree_emission import Emitter, tensor_type
 
 _GROUP_NORM = "torch.aten.group_norm"
-_INT = "!torch.int"
-_Size = int | None
 
 
-def without_group_norms(module_op: Operation) -> Operation:
-    """Return a module with its float32 group normalisations taken apart; the given one stays.
-
-    Args:
-        module_op: The module, in the torch dialect.
-    """
-    if not _group_norms(module_op):
-        return module_op
-    copied = module_op.clone()
-    copied = copied.operation if isinstance(copied, OpView) else copied
-    for norm in _group_norms(copied):
+def take_apart_group_norms(module_op: Operation) -> None:
+    """Write the float32 group normalisations of a module, in the torch dialect, in operations."""
+    for norm in _group_norms(module_op):
         _take_apart(norm)
-    return copied
 
 
 def _group_norms(module_op: Operation) -> list[Operation]:
@@ -47,7 +26,7 @@ def _group_norms(module_op: Operation) -> list[Operation]:
 
     def visit(op: Operation) -> WalkResult:
         if op.name == _GROUP_NORM:
-            sizes, element = _tensor(op.operands[0].type)
+            sizes, element = tensor_type(op.operands[0].type)
             if len(sizes) > 1 and sizes[1] and element == "f32" and _number(op.operands[1]):
                 found.append(op)
         return WalkResult.ADVANCE
@@ -63,62 +42,12 @@ def _number(value: Value) -> int | None:
     return int(IntegerAttr(value.owner.attributes["value"]).value)
 
 
-def _tensor(type_: Type) -> tuple[list[_Size], str]:
-    """Return sizes and element type of a tensor type; no sizes of a type without."""
-    text = str(type_)
-    if not text.startswith("!torch.vtensor<["):
-        return [], ""
-    sizes, _, rest = text.removeprefix("!torch.vtensor<[").partition("],")
-    known = [None if size == "?" else int(size) for size in sizes.split(",") if size]
-    return known, rest.removesuffix(">")
-
-
-class _Emitter:
-    """Makes operations of the torch dialect before an operation, at its location."""
-
-    def __init__(self, op: Operation) -> None:
-        self._point = InsertionPoint(op)
-        self._location = op.location
-
-    def make(self, name: str, result: str, *operands: Value, **attributes: object) -> Value:
-        """Make an operation of one result."""
-        with self._location.context, self._point, self._location:
-            return Operation.create(
-                f"torch.{name}",
-                results=[Type.parse(result)],
-                operands=list(operands),
-                attributes=attributes,
-            ).result
-
-    def tensor(self, name: str, sizes: Sequence[_Size], *operands: Value) -> Value:
-        """Make an operation whose result is a tensor of float32."""
-        shown = ",".join("?" if size is None else str(size) for size in sizes)
-        return self.make(name, f"!torch.vtensor<[{shown}],f32>", *operands)
-
-    def number(self, value: int) -> Value:
-        """Make a constant."""
-        with self._location.context:
-            attribute = IntegerAttr.get(IntegerType.get_signless(64), value)
-        return self.make("constant.int", _INT, value=attribute)
-
-    def true(self) -> Value:
-        """Make the constant True."""
-        with self._location.context:
-            attribute = IntegerAttr.get(IntegerType.get_signless(1), 1)
-        return self.make("constant.bool", "!torch.bool", value=attribute)
-
-    def numbers(self, *values: int) -> Value:
-        """Make a list of constants."""
-        items = [self.number(value) for value in values]
-        return self.make("prim.ListConstruct", "!torch.list<int>", *items)
-
-
 def _take_apart(norm: Operation) -> None:
     image, groups, weight, bias, epsilon, _ = norm.operands
-    (batch, channels, *places), _ = _tensor(image.type)
+    (batch, channels, *places), _ = tensor_type(image.type)
     count = _number(groups)
     assert channels is not None and count is not None
-    emit = _Emitter(norm)
+    emit = Emitter(norm)
     one, two = emit.number(1), emit.number(2)
     parted = [batch, count, channels // count, *places]
     single = [batch, count, *(1 for _ in parted[2:])]
@@ -138,7 +67,7 @@ def _take_apart(norm: Operation) -> None:
     sizes = [batch, channels, *places]
     result = emit.tensor("aten.flatten.using_ints", sizes, scaled, one, two)
     for name, factor, more in (("mul", weight, []), ("add", bias, [one])):
-        if _tensor(factor.type)[0]:
+        if tensor_type(factor.type)[0]:
             for axis in range(len(places)):
                 known = [channels, *(1 for _ in range(axis + 1))]
                 factor = emit.tensor("aten.unsqueeze", known, factor, emit.number(axis + 1))

@@ -1,7 +1,7 @@
-"""Comparisons of float tensors with whole numbers, said with floats.
+"""Comparisons that the compiler folds wrongly, said in another way.
 
-Where the tensor is a constant, the compiler folds such a comparison wrongly (`full(2.0) < 1` came
-out true).
+Of float tensors with whole numbers, where the tensor is a constant: `full(2.0) < 1` came out true.
+Of a float tensor with itself, which asks for NaN: `x == x` came out true.
 """
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ from .inserter import Inserter
 
 aten = torch.ops.aten
 
+_ARE_EQUAL = (aten.eq.Tensor, aten.ge.Tensor, aten.le.Tensor)
+
 TARGETS = (
+    *_ARE_EQUAL,
+    aten.ne.Tensor,
     aten.eq.Scalar,
     aten.ge.Scalar,
     aten.gt.Scalar,
@@ -24,8 +28,15 @@ TARGETS = (
 
 
 def rewrite_comparison(inserter: Inserter) -> None:
-    """Turn the number that a float tensor is compared with into a float."""
-    tensor, number = inserter.anchor.args
+    """Turn the number that a float tensor is compared with into a float; ask for NaN by name."""
+    target = inserter.anchor.target
+    tensor, other = inserter.anchor.args
     assert isinstance(tensor, Node)
-    if type(number) is int and tensor.meta["val"].dtype.is_floating_point:
-        inserter.anchor.args = (tensor, float(number))
+    if not tensor.meta["val"].dtype.is_floating_point:
+        return
+    if type(other) is int:
+        inserter.anchor.args = (tensor, float(other))
+    elif other is tensor and target in _ARE_EQUAL:
+        inserter.become(aten.logical_not.default, inserter.call(aten.isnan.default, tensor))
+    elif other is tensor:
+        inserter.become(aten.isnan.default, tensor)

@@ -32,9 +32,13 @@ _WITH_TENSORS: dict[OpOverload, OpOverload] = {
 }
 
 
-_WITHOUT_STRIDES: dict[OpOverload, OpOverload] = {aten.view.default: aten.reshape.default}
-"""The modules' tensors have no strides. Those of torch may be others here than where a view was
-traced: attention lays its result out as the kernel that computes it likes."""
+_RAISED_AS: dict[OpOverload, OpOverload] = {
+    aten.view.default: aten.reshape.default,
+    torch.ops.prims.squeeze.default: aten.squeeze.dims,
+}
+"""Operators that are raised as others: tensors of modules have no strides, and those of torch may
+be others here than where a view was traced, as attention lays its result out as the kernel that
+computes it likes; a primitive that gives a view cannot be traced again."""
 
 
 @functools.lru_cache(maxsize=2048)
@@ -65,7 +69,7 @@ def raise_operator(raiser: Raiser, op: Operation) -> None:
     """Raise any operator that torch has under the same name."""
     overload = overload_of(name_of(op))
     assert overload is not None
-    overload = _WITHOUT_STRIDES.get(overload, overload)
+    overload = _RAISED_AS.get(overload, overload)
     args: list[Any] = []
     keywords: dict[str, Any] = {}
     for value, formal in zip(raiser.values(op.operands), overload._schema.arguments, strict=False):

@@ -1,0 +1,77 @@
+"""Operations of the torch dialect, made beside others in a module that IREE is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iree.compiler.ir import (
+    InsertionPoint,
+    IntegerAttr,
+    IntegerType,
+    Operation,
+    Type,
+    Value,
+)
+
+_INT = "!torch.int"
+
+FLOATS = ("f16", "bf16", "f32", "f64")
+"""Element types of real numbers."""
+
+Size = int | None
+"""A size of a tensor; None: it varies."""
+
+
+def tensor_type(type_: Type) -> tuple[list[Size], str]:
+    """Return sizes and element type of a tensor type; no sizes of a type without."""
+    text = str(type_)
+    if not text.startswith("!torch.vtensor<["):
+        return [], ""
+    sizes, _, rest = text.removeprefix("!torch.vtensor<[").partition("],")
+    known = [None if size == "?" else int(size) for size in sizes.split(",") if size]
+    return known, rest.removesuffix(">")
+
+
+class Emitter:
+    """Makes operations of the torch dialect beside an operation, at its location.
+
+    Args:
+        op: The operation.
+        after: Whether they come after it, rather than before.
+    """
+
+    def __init__(self, op: Operation, *, after: bool = False) -> None:
+        self._point = InsertionPoint.after(op) if after else InsertionPoint(op)
+        self._location = op.location
+
+    def make(self, name: str, result: str, *operands: Value, **attributes: object) -> Value:
+        """Make an operation of one result."""
+        with self._location.context, self._point, self._location:
+            return Operation.create(
+                f"torch.{name}",
+                results=[Type.parse(result)],
+                operands=list(operands),
+                attributes=attributes,
+            ).result
+
+    def tensor(self, name: str, sizes: Sequence[Size], *operands: Value) -> Value:
+        """Make an operation whose result is a tensor of float32."""
+        shown = ",".join("?" if size is None else str(size) for size in sizes)
+        return self.make(name, f"!torch.vtensor<[{shown}],f32>", *operands)
+
+    def number(self, value: int) -> Value:
+        """Make a constant."""
+        with self._location.context:
+            attribute = IntegerAttr.get(IntegerType.get_signless(64), value)
+        return self.make("constant.int", _INT, value=attribute)
+
+    def true(self) -> Value:
+        """Make the constant True."""
+        with self._location.context:
+            attribute = IntegerAttr.get(IntegerType.get_signless(1), 1)
+        return self.make("constant.bool", "!torch.bool", value=attribute)
+
+    def numbers(self, *values: int) -> Value:
+        """Make a list of constants."""
+        items = [self.number(value) for value in values]
+        return self.make("prim.ListConstruct", "!torch.list<int>", *items)
