@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from .family import Family
+from .family import Decomposition, Family
 
 aten = torch.ops.aten
 
@@ -81,6 +82,55 @@ def xor_operator(x: Tensor, y: Any) -> Tensor:
 def bitwise_xor(x: Tensor, y: Any) -> Any:
     """Return x ^ y by the logical operator for bool, on one integer type otherwise."""
     return _bitwise(aten.bitwise_xor.Tensor, aten.logical_xor.default, x, y)
+
+
+def _clamped(operator: OpOverload, logical: OpOverload) -> Decomposition:
+    """Return a bound of bool tensors: of two truth values the smaller is both, the larger any."""
+
+    def decomposition(x: Tensor, bound: Any) -> Any:
+        if x.dtype is not torch.bool:
+            return NotImplemented
+        if _is_bool(bound):
+            return logical(x, bound if isinstance(bound, Tensor) else true_like(x, bound))
+        dtype = torch.result_type(x, bound)
+        return operator(x.to(dtype), bound.to(dtype) if isinstance(bound, Tensor) else bound)
+
+    return decomposition
+
+
+for _operator, _logical in (
+    (aten.clamp_max.default, aten.logical_and.default),
+    (aten.clamp_max.Tensor, aten.logical_and.default),
+    (aten.clamp_min.default, aten.logical_or.default),
+    (aten.clamp_min.Tensor, aten.logical_or.default),
+):
+    FAMILY.enter(_operator, _clamped(_operator, _logical), reason="true is less than false")
+
+
+@FAMILY.decomposes(aten.index_put.default, reason="one-bit integers are added, and 1 + 1 is 0")
+def index_put(
+    x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
+) -> Any:
+    """Return a bool tensor with truth values added at indices, where 1 + 1 is 1."""
+    if x.dtype is not torch.bool or not accumulate:
+        return NotImplemented
+    count = aten.index_put.default(x.to(torch.int32), indices, values.to(torch.int32), True)
+    return count != 0
+
+
+@FAMILY.decomposes(
+    aten._to_copy.default,
+    aten.to.dtype,
+    aten.to.dtype_layout,
+    torch.ops.prims.convert_element_type.default,
+    reason="true becomes the complex number -1",
+)
+def to_complex(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """Convert truth values to complex numbers by way of real ones."""
+    wanted = kwargs.get("dtype", args[0] if args else None)
+    if x.dtype is not torch.bool or wanted is None or not wanted.is_complex:
+        return NotImplemented
+    return x.to(wanted.to_real()).to(wanted)
 
 
 _CONSTANT = "a constant of one-bit integers does not compile"

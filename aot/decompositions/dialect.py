@@ -35,6 +35,7 @@ DECOMPOSED_THOUGH_KNOWN: dict[OpOverload, str] = {
     aten.fft_ifft.default: "no lowering",
     aten.fft_rfft.default: "no lowering on most sizes",
     aten.grid_sampler.default: "wrong numbers",
+    aten.float_power.Tensor_Tensor: "NaN for negative numbers and 0 ** 0, and true is -1",
     aten.im2col.default: "no lowering on some sizes",
     aten.isfinite.default: "no lowering",
     aten.linalg_norm.default: "no lowering",

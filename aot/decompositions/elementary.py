@@ -44,6 +44,58 @@ def hypot(x: Tensor, y: Tensor) -> Tensor:
     return torch.where(torch.isinf(large), large, exact)
 
 
+@FAMILY.decomposes(aten.atan2.default, reason="NaN for (0, 0), and true is taken for -1")
+def atan2(y: Tensor, x: Tensor) -> Tensor:
+    """Return the angle of (x, y): of the smaller side by the larger, then by the signs."""
+    dtype = torch.result_type(x, y)
+    dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
+    x, y = in_single(x.to(dtype)), in_single(y.to(dtype))
+    steep = y.abs() > x.abs()
+    small, large = torch.where(steep, x, y).abs(), torch.where(steep, y, x).abs()
+    slope = torch.where(small == large, (large > 0).to(large.dtype), small / large)
+    angle = torch.atan(slope)
+    angle = torch.where(steep, math.pi / 2 - angle, angle)
+    angle = torch.where(torch.signbit(x), math.pi - angle, angle)
+    return torch.copysign(angle, y).to(dtype)
+
+
+@FAMILY.decomposes(aten.pow.Tensor_Tensor, reason="NaN for negative numbers and for 0 ** 0")
+def power(x: Tensor, exponent: Tensor) -> Any:
+    """Return x ** y: of its size, e ** (y log |x|); the sign of x where y is odd."""
+    dtype = torch.result_type(x, exponent)
+    if not dtype.is_floating_point:
+        return NotImplemented
+    x, y = in_single(x.to(dtype)), in_single(exponent.to(dtype))
+    size, whole = x.abs(), torch.floor(y) == y
+    odd = torch.logical_and(whole, torch.floor(y / 2) != y / 2)
+    endless = torch.logical_and(size == 1, torch.isinf(y))
+    one = torch.logical_or(torch.logical_or(x == 1, y == 0), endless)
+    result = torch.where(one, 1.0, torch.exp(y * torch.log(size)))
+    result = torch.where(torch.logical_and(odd, torch.signbit(x)), -result, result)
+    below = torch.logical_and(x < 0, torch.isfinite(x))
+    unreal = torch.logical_and(below, torch.logical_not(whole))
+    return torch.where(unreal, math.nan, result).to(dtype)
+
+
+@FAMILY.decomposes(aten.pow.Tensor_Scalar, reason="0 to a negative odd power has the wrong sign")
+def odd_negative_power(x: Tensor, exponent: Any) -> Any:
+    """Return 1 / x ** n."""
+    odd = isinstance(exponent, (int, float)) and exponent < 0 and exponent % 2 == 1
+    if not odd or not x.dtype.is_floating_point:
+        return NotImplemented
+    wide = in_single(x)
+    return torch.reciprocal(wide if exponent == -1 else torch.pow(wide, -exponent)).to(x.dtype)
+
+
+@FAMILY.decomposes(aten.pow.Scalar, reason="NaN or nothing for negative numbers, 0 ** 0 and 1")
+def power_of_number(x: float, exponent: Tensor) -> Any:
+    """Return a number to the power of a tensor as that of a tensor."""
+    dtype = torch.result_type(x, exponent)
+    if not dtype.is_floating_point or (isinstance(x, (int, float)) and x > 0 and x != 1):
+        return NotImplemented
+    return torch.pow(torch.full((), x, dtype=dtype, device=exponent.device), exponent.to(dtype))
+
+
 @FAMILY.decomposes(aten.logaddexp.default, reason="torch.onnx's overflows from 89 on")
 def logaddexp(x: Tensor, y: Tensor) -> Any:
     """Return log(exp(x) + exp(y)), as the larger and what the smaller adds to it."""

@@ -121,9 +121,9 @@ def _with_divisor(operator: OpOverload, dimensions: int) -> Decomposition:
         divisor_override: int | None = None,
     ) -> Any:
         sizes = x.shape[-dimensions:]
-        if divisor_override is None or (
-            ceil_mode and not all(isinstance(size, int) for size in sizes)
-        ):
+        if divisor_override is None or not x.dtype.is_floating_point:
+            return NotImplemented
+        if ceil_mode and not all(isinstance(size, int) for size in sizes):
             return NotImplemented
         windows, steps = each(kernel, dimensions), each(stride or kernel, dimensions)
         margins = each(padding, dimensions)

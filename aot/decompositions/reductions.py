@@ -1,4 +1,4 @@
-"""Reductions of tensors of rank 0, and scatters counted from the last dimension."""
+"""Reductions of tensors of rank 0 and of constants; scatters counted from the last dimension."""
 
 from __future__ import annotations
 
@@ -81,6 +81,40 @@ def scatter_mean(
     count = count + 1 if include_self else count.clamp(min=1)
     rounding = None if x.dtype.is_floating_point or x.dtype.is_complex else "floor"
     return torch.div(total, count, rounding_mode=rounding)
+
+
+def _filled(value: int) -> Decomposition:
+    """Return the filling of a tensor whose sizes vary by the operator that takes the number."""
+
+    def decomposition(size: Sequence[Any], *, dtype: Any = None, **kwargs: Any) -> Any:
+        if all(isinstance(extent, int) for extent in size):
+            return NotImplemented
+        dtype = dtype or torch.get_default_dtype()
+        return torch.full(list(size), value, dtype=dtype, device=kwargs.get("device"))
+
+    return decomposition
+
+
+def _newly_filled(value: int) -> Decomposition:
+    fill = _filled(value)
+
+    def decomposition(x: Tensor, size: Sequence[Any], *, dtype: Any = None, **_: Any) -> Any:
+        return fill(size, dtype=dtype or x.dtype, device=x.device)
+
+    return decomposition
+
+
+for _operator, _function in (
+    (aten.ones.default, _filled(1)),
+    (aten.zeros.default, _filled(0)),
+    (aten.new_ones.default, _newly_filled(1)),
+    (aten.new_zeros.default, _newly_filled(0)),
+):
+    FAMILY.enter(
+        _operator,
+        _function,
+        reason="a sum over it, or over what is computed of it, is off where sizes vary",
+    )
 
 
 _REDUCTIONS = {"add": "sum", "multiply": "prod"}

@@ -47,7 +47,25 @@ def _of_topk(result: Any, given: Any, k: int, dim: int = -1, *_: Any, **__: Any)
     return values, torch.gather(given, dim, indices) if given.dim() else indices
 
 
+def _of_kthvalue(
+    result: Any, given: Any, k: int, dim: int = -1, keepdim: bool = False, *_: Any
+) -> tuple[Any, ...]:
+    values, indices = result
+    if not given.dim():
+        return values, indices
+    there = torch.gather(given, dim, indices if keepdim else indices.unsqueeze(dim))
+    return values, there
+
+
+def _of_argsort(
+    result: Any, given: Any, dim: int = -1, *_: Any, stable: bool = False, **__: Any
+) -> tuple[Any, ...]:
+    return (result if stable or not given.dim() else torch.gather(given, dim, result),)
+
+
 INVARIANTS: dict[str, Callable[..., Any]] = {
+    "argsort": _of_argsort,
+    "kthvalue": _of_kthvalue,
     "linalg.eigh": _of_eigenvectors,
     "linalg.svd": _of_linalg_svd,
     "svd": _of_svd,

@@ -41,3 +41,40 @@ def test_bool_constants_compile(check):
         },
         [X],
     )
+
+
+def test_bounds_of_bool_are_logical(check):
+    check(
+        {
+            "at most": torch.clamp_max,
+            "at least": torch.clamp_min,
+            "at most an integer": lambda x, y: torch.clamp_max(x, torch.tensor([3, -1, 0, 1])),
+            "at least a number": lambda x, y: torch.clamp_min(x, 0.5),
+        },
+        [X, Y],
+    )
+
+
+def test_true_is_one_among_numbers(check):
+    check(
+        {
+            "angle": torch.atan2,
+            "angle with float": lambda x, y: torch.atan2(x, y.to(torch.float16)),
+            "float power": torch.float_power,
+            "complex": lambda x, y: x.cfloat(),
+            "times complex": lambda x, y: x * (y.float() + 2j),
+        },
+        [X, Y],
+    )
+
+
+def test_true_added_to_true_at_an_index_is_true(check):
+    index = torch.tensor([0, 1, 0, 1])
+    check(
+        {
+            "added": lambda x, y: x.index_add(0, index, y),
+            "put": lambda x, y: x.index_put((index,), y, accumulate=True),
+            "replaced": lambda x, y: x.index_put((torch.tensor([2, 3]),), y[:2]),
+        },
+        [X, Y],
+    )

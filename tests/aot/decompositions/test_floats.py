@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 import torch
 import torch.nn.functional as F
 
@@ -94,4 +95,47 @@ def test_padding_that_cuts_and_wraps_is_that_of_torch(check):
             "resized": lambda x: F.interpolate(x, scale_factor=1.7, mode="linear"),
         },
         [torch.randn(2, 5, 6)],
+    )
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.0, -0.5, 2.5, 3.0, -3.0, math.inf, -math.inf, math.nan]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_powers_and_angles_of_all_signs_are_those_of_torch(check, dtype):
+    x = torch.tensor(SPECIAL, dtype=dtype)[:, None].expand(-1, len(SPECIAL)).contiguous()
+    check(
+        {
+            "power": torch.pow,
+            "power of 0": lambda x, y: 0.0**y,
+            "power of -2": lambda x, y: (-2.0) ** y,
+            "power of 1": lambda x, y: 1.0**y,
+            "inverse cube": lambda x, y: x**-3,
+            "sign of the inverse": lambda x, y: torch.signbit(x**-1),
+            "angle": torch.atan2,
+            "sign of the angle": lambda x, y: torch.signbit(torch.atan2(x, y).nan_to_num()),
+        },
+        [x, x.T.contiguous()],
+    )
+
+
+def test_powers_in_float64_keep_their_accuracy(check):
+    torch.manual_seed(0)
+    x, y = (torch.randn(9, dtype=torch.float64) * 4 for _ in range(2))
+    check({"power": lambda x, y: x.abs() ** y, "whole": lambda x, y: x ** y.round()}, [x, y])
+
+
+def test_sums_over_constants_of_sizes_that_vary(check):
+    check(
+        {
+            "ones": lambda x: torch.ones(x.shape).sum(),
+            "ones of int64": lambda x: torch.ones(x.shape, dtype=torch.int64).sum(1),
+            "zeros": lambda x: torch.zeros(x.shape).exp().sum(),
+            "new ones": lambda x: x.new_ones(x.shape).norm(),
+            "new zeros": lambda x: (x.new_zeros(x.shape) == 0).sum(),
+            "truth": lambda x: torch.ones(x.shape, dtype=torch.bool).sum(),
+            "variance": lambda x: torch.masked.var(x),
+        },
+        *[[torch.randn(sizes)] for sizes in ((5, 6), (9, 4))],
+        dynamic=[{0: "a", 1: "b"}],
     )

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 BINARY = {
     "floor division": lambda x, y: x // y,
@@ -66,3 +67,17 @@ def test_powers_of_integer_tensors_wrap_as_in_torch(check):
     x = torch.tensor([2, -3, 5, -1, 0, 1])
     y = torch.tensor([3, 2, 70, 5, 0, 100])
     check({"power": lambda x, y: x**y, "of two": lambda x, y: 2**y}, [x, y])
+
+
+def test_means_of_integer_windows_are_truncated(check):
+    torch.manual_seed(0)
+    check(
+        {
+            "of 1": lambda x: F.avg_pool1d(x[0, 0, 0], 3),
+            "of 2": lambda x: F.avg_pool2d(x[0], 2, 1, 1, True, False),
+            "of 2, divided": lambda x: F.avg_pool2d(x[0], 3, 2, 1, True, divisor_override=4),
+            "of 3": lambda x: F.avg_pool3d(x, 2),
+            "of 3, divided": lambda x: F.avg_pool3d(x, 2, 1, divisor_override=3),
+        },
+        [torch.randint(-20, 20, (1, 2, 5, 6, 7))],
+    )
