@@ -44,7 +44,9 @@ def hypot(x: Tensor, y: Tensor) -> Tensor:
     return torch.where(torch.isinf(large), large, exact)
 
 
-@FAMILY.decomposes(aten.atan2.default, reason="NaN for (0, 0), and true is taken for -1")
+@FAMILY.decomposes(
+    aten.atan2.default, reason="NaN for (0, 0), true is -1, and in ONNX (0, -1) has -pi"
+)
 def atan2(y: Tensor, x: Tensor) -> Tensor:
     """Return the angle of (x, y): of the smaller side by the larger, then by the signs."""
     dtype = torch.result_type(x, y)
@@ -77,11 +79,11 @@ def power(x: Tensor, exponent: Tensor) -> Any:
     return torch.where(unreal, math.nan, result).to(dtype)
 
 
-@FAMILY.decomposes(aten.pow.Tensor_Scalar, reason="0 to a negative odd power has the wrong sign")
-def odd_negative_power(x: Tensor, exponent: Any) -> Any:
+@FAMILY.decomposes(aten.pow.Tensor_Scalar, reason="wrong infinities where the base is 0")
+def power_by_negative(x: Tensor, exponent: Any) -> Any:
     """Return 1 / x ** n."""
-    odd = isinstance(exponent, (int, float)) and exponent < 0 and exponent % 2 == 1
-    if not odd or not x.dtype.is_floating_point:
+    negative = isinstance(exponent, (int, float)) and exponent < 0
+    if not negative or not x.dtype.is_floating_point:
         return NotImplemented
     wide = in_single(x)
     return torch.reciprocal(wide if exponent == -1 else torch.pow(wide, -exponent)).to(x.dtype)
@@ -221,58 +223,6 @@ def sinc(x: Tensor) -> Any:
 def fmod_by_number(x: Tensor, divisor: float) -> Tensor:
     """Return the remainder with the sign of the dividend."""
     return torch.fmod(x, torch.full((), divisor, dtype=torch.result_type(x, divisor)))
-
-
-@FAMILY.decomposes(aten.pow.Scalar, reason="0 where the number is negative")
-def power_of_number(base: float, exponent: Tensor) -> Tensor:
-    """Return a number to the power of each element."""
-    dtype = torch.result_type(base, exponent)
-    return torch.pow(torch.full((), base, dtype=dtype), exponent.to(dtype))
-
-
-@FAMILY.decomposes(aten.pow.Tensor_Tensor, reason="wrong where the element types differ")
-def power_of_one_type(base: Tensor, exponent: Tensor) -> Any:
-    """Return the power in the type of the result."""
-    dtype = torch.result_type(base, exponent)
-    if base.dtype is dtype and exponent.dtype is dtype:
-        return NotImplemented
-    return torch.pow(base.to(dtype), exponent.to(dtype))
-
-
-@FAMILY.decomposes(
-    aten.float_power.Tensor_Tensor,
-    aten.float_power.Tensor_Scalar,
-    aten.float_power.Scalar,
-    reason="NaN where the base is negative",
-)
-def float_power(base: Any, exponent: Any) -> Any:
-    """Return the power in float64, or complex128."""
-    dtype = torch.result_type(base, exponent)
-    wide = torch.complex128 if dtype.is_complex else torch.float64
-    base, exponent = (x.to(wide) if isinstance(x, Tensor) else x for x in (base, exponent))
-    return torch.pow(base, exponent)
-
-
-@FAMILY.decomposes(aten.pow.Tensor_Scalar, reason="-infinity where the base is 0")
-def power_by_negative(base: Tensor, exponent: float) -> Any:
-    """Return the power by a negative number, as the reciprocal of that by its opposite."""
-    if not base.dtype.is_floating_point or isinstance(exponent, complex) or not exponent < 0:
-        return NotImplemented
-    return torch.reciprocal(torch.pow(base, -exponent))
-
-
-@FAMILY.decomposes(aten.atan2.default, reason="NaN for (0, 0), and in ONNX -pi for (0, -1)")
-def atan2(y: Tensor, x: Tensor) -> Tensor:
-    """Return the angle of the point (x, y), from -pi to pi."""
-    dtype = torch.result_type(floating(y), floating(x))
-    y, x = in_single(y.to(dtype)), in_single(x.to(dtype))
-    are_infinite = torch.logical_and(torch.isinf(y), torch.isinf(x))
-    rise, run = torch.where(are_infinite, y.sign(), y), torch.where(are_infinite, x.sign(), x)
-    is_upright = run == 0
-    near = torch.atan(rise / torch.where(is_upright, torch.ones_like(run), run))
-    near = torch.where(is_upright, y.sign() * (math.pi / 2), near)
-    turn = torch.where(torch.signbit(y), -math.pi, math.pi)
-    return torch.where(x < 0, near + turn, near).to(dtype)
 
 
 @FAMILY.decomposes(aten.signbit.default, reason="wrong for bool and unsigned integers, and for -0")

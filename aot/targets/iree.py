@@ -43,7 +43,6 @@ from .iree_levels import (
 )
 from .iree_nans import keep_nans
 from .iree_norms import take_apart_group_norms
-from .iree_powers import mend_powers
 
 CUDA_ARCHITECTURES = ("sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_120")
 """The CUDA architectures that IREE 3.13 knows."""
@@ -189,7 +188,6 @@ class IreeTarget:
         module_op = exported.module_op.clone().operation
         if _DEVICES.get(self.backend) != "local":
             take_apart_group_norms(module_op)
-        mend_powers(module_op)
         keep_nans(module_op)
         hide_constants(module_op)
         with tempfile.TemporaryDirectory(prefix="pelton-") as folder:

@@ -26,7 +26,7 @@ FUNCTIONS = {
     "asinh": torch.asinh,
     "acosh": torch.acosh,
     "atanh": torch.atanh,
-    "sinc": lambda x: torch.sinc(x[:10]),
+    "sinc": lambda x: torch.sinc(x[:8]),
     "isfinite": torch.isfinite,
     "reciprocal square": lambda x: x**-2,
     "fmod": lambda x: torch.fmod(x[:16], 3.0),
@@ -34,7 +34,7 @@ FUNCTIONS = {
         x[:18], torch.linspace(0, 1, 18), reduction="none"
     ),
     "weighted cross entropy": lambda x: F.binary_cross_entropy_with_logits(
-        x[:12], torch.ones(12), x[:12].abs(), torch.full((12,), 3.0), reduction="mean"
+        x[:9], torch.ones(9), x[:9].abs(), pos_weight=torch.full((9,), 3.0)
     ),
 }
 
