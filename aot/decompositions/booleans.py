@@ -107,6 +107,14 @@ for _operator, _logical in (
     FAMILY.enter(_operator, _clamped(_operator, _logical), reason="true is less than false")
 
 
+@FAMILY.decomposes(aten.masked_fill.Scalar, reason="of a number the last bit is taken: 10 is false")
+def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Any:
+    """Return x with true or false where the mask is true."""
+    if not _is_bool(x) or type(value) is bool:
+        return NotImplemented
+    return torch.masked_fill(x, mask, bool(value))
+
+
 @FAMILY.decomposes(aten.index_put.default, reason="one-bit integers are added, and 1 + 1 is 0")
 def index_put(
     x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False

@@ -1,7 +1,8 @@
 """Comparisons that the compiler folds wrongly, said in another way.
 
 Of float tensors with whole numbers, where the tensor is a constant: `full(2.0) < 1` came out true.
-Of a float tensor with itself, which asks for NaN: `x == x` came out true.
+Of a tensor with itself, which asks for NaN: `x == x` came out true. Where sizes vary the compiler
+takes a sum over that constant for one element, so whole numbers are asked as well.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from torch.fx import Node
 
 from .inserter import Inserter
 
-aten = torch.ops.aten
+aten, prims = torch.ops.aten, torch.ops.prims
 
 _ARE_EQUAL = (aten.eq.Tensor, aten.ge.Tensor, aten.le.Tensor)
 
@@ -29,14 +30,19 @@ TARGETS = (
 
 def rewrite_comparison(inserter: Inserter) -> None:
     """Turn the number that a float tensor is compared with into a float; ask for NaN by name."""
-    target = inserter.anchor.target
     tensor, other = inserter.anchor.args
     assert isinstance(tensor, Node)
-    if not tensor.meta["val"].dtype.is_floating_point:
-        return
-    if type(other) is int:
+    if other is tensor:
+        _compare_with_itself(inserter, tensor)
+    elif type(other) is int and tensor.meta["val"].dtype.is_floating_point:
         inserter.anchor.args = (tensor, float(other))
-    elif other is tensor and target in _ARE_EQUAL:
+
+
+def _compare_with_itself(inserter: Inserter, tensor: Node) -> None:
+    target = inserter.anchor.target
+    if not tensor.meta["val"].dtype.is_floating_point:
+        tensor = inserter.call(prims.convert_element_type.default, tensor, torch.float32)
+    if target in _ARE_EQUAL:
         inserter.become(aten.logical_not.default, inserter.call(aten.isnan.default, tensor))
-    elif other is tensor:
+    elif target is aten.ne.Tensor:
         inserter.become(aten.isnan.default, tensor)

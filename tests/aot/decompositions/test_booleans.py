@@ -78,3 +78,16 @@ def test_true_added_to_true_at_an_index_is_true(check):
         },
         [X, Y],
     )
+
+
+def test_any_number_but_zero_fills_with_true(check):
+    check(
+        {
+            "masked": lambda x, y: x.masked_fill(y, 10),
+            "masked by a fraction": lambda x, y: x.masked_fill(y, 0.5),
+            "masked by zero": lambda x, y: x.masked_fill(y, 0),
+            "full": lambda x, y: torch.full((4,), 10, dtype=torch.bool),
+            "at an index": lambda x, y: x.index_fill(0, torch.tensor([1]), 10),
+        },
+        [X, Y],
+    )

@@ -135,3 +135,17 @@ def test_running_results_of_any_length(check):
         *calls,
         dynamic=[{1: "length"}],
     )
+
+
+def test_comparisons_with_itself_are_counted(check):
+    calls = [[torch.randn(sizes) * 10] for sizes in ((5, 6), (9, 4), (1, 3))]
+    for dtype in (torch.float32, torch.int64, torch.bool):
+        check(
+            {
+                "equal": lambda x: (x == x).sum(),
+                "unlike": lambda x: (x != x).sum(1),
+                "at least": lambda x: (x >= x).float().mean(),
+            },
+            *[[x.to(dtype)] for (x,) in calls],
+            dynamic=[{0: "rows", 1: "columns"}],
+        )
