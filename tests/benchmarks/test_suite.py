@@ -33,3 +33,12 @@ def test_a_program_compiles_for_cuda_without_a_gpu(tmp_path: Path) -> None:
     told = json.loads((tmp_path / "cuda_artifacts.json").read_text())
     assert set(told["gpt_decode"]) == {"sm_60", "sm_120"}
     assert (tmp_path / "sm_120" / "gpt_decode.vmfb").stat().st_size > 1e6
+
+
+def test_dispatches_of_a_program_are_timed() -> None:
+    import dispatches
+
+    (case,) = (case for case in suite.SUITE if case.name == "detector")
+    microseconds, spent = dispatches.profile(case, 3)
+    assert any(kind.startswith("conv_") for kind in spent)
+    assert 0 < sum(spent.values()) < microseconds * 1.5
