@@ -53,7 +53,7 @@ def flags_for(inputs: list[torch.Tensor], folder: Path) -> list[str]:
     flags = []
     for number, tensor in enumerate(inputs):
         if tensor.dtype is torch.bool:
-            flags.append(f"--input={'x'.join(map(str, tensor.shape))}xi1=1")
+            flags.append(f"--input={'x'.join(map(str, tensor.shape))}xi8=1")
             continue
         np.save(folder / f"{number}.npy", tensor.numpy())
         flags.append(f"--input=@{folder / f'{number}.npy'}")
