@@ -203,6 +203,18 @@ def _any(module_op: Operation, holds: Callable[[Operation], bool]) -> bool:
     return found
 
 
+def operations_within(op: Operation) -> list[Operation]:
+    """Return an operation and all within it."""
+    found: list[Operation] = []
+
+    def visit(inner: Operation) -> WalkResult:
+        found.append(inner)
+        return WalkResult.ADVANCE
+
+    op.walk(visit)
+    return found
+
+
 def _values(op: Operation) -> Iterator[Value]:
     """Yield the values that an operation gives, or takes as a function."""
     yield from op.results

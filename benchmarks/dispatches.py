@@ -23,30 +23,13 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from pelton import aot
-
 sys.path.insert(0, str(Path(__file__).parent))
-import suite
+from cuda_artifacts import exported
 from suite import SUITE, Case
 
 TOOLS = Path(sys.executable).parent
 PREFIX = re.compile(r"^.*?dispatch_\d+_|^_encoding_\d+_")
 MODES = "host-execution,executable-metadata"
-
-
-def exported(case: Case) -> aot.ExportOutput:
-    inputs = case.tensors()
-    named = [re.findall(r"([a-z]+)=(\d+)\.\.(\d+)\.\.(\d+)", text) for text in case.inputs]
-    shapes: list[dict[int, aot.NamedDimension]] = []
-    for tensor, ranges in zip(inputs, named, strict=True):
-        dims = (aot.NamedDimension(name, *map(int, bounds)) for name, *bounds in ranges)
-        by_middle = {dim.opt: dim for dim in dims}
-        shapes.append(
-            {axis: by_middle[size] for axis, size in enumerate(tensor.shape) if size in by_middle}
-        )
-    model = getattr(suite, case.name)()
-    dynamic = shapes if any(shapes) else None
-    return aot.export(model, args=tuple(inputs), dynamic_shapes=dynamic)
 
 
 def flags_for(inputs: list[torch.Tensor], folder: Path) -> list[str]:

@@ -80,8 +80,7 @@ def _driver_of(name: str) -> str:
     its processor with the caller, who does not sleep while waiting.
     """
     if name == "cpu":
-        count = min(available_processors(), _thread_count or available_processors())
-        return "local-sync" if count == 1 else "local-task"
+        return "local-sync" if 1 in (_thread_count, available_processors()) else "local-task"
     return ALIASES.get(name, name)
 
 

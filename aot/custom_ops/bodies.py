@@ -30,12 +30,11 @@ from iree.compiler.ir import (
     SymbolTable,
     Type,
     Value,
-    WalkResult,
 )
 
 from ..checks import emit_requirement
 from ..errors import ExportError, PeltonError
-from ..mlir_module import CUSTOM_OP
+from ..mlir_module import CUSTOM_OP, operations_within
 from .registry import CustomOp, tensor_arguments
 from .template import TensorForm, fill_in, literal, quoted, size
 
@@ -353,18 +352,13 @@ def _fold_truncations(function: Operation) -> None:
     MLIR leaves those that are not exact, and IREE (3.13) then fails: it evaluates constants on its
     virtual machine, which has no such operation.
     """
-    found: list[Operation] = []
-
-    def visit(op: Operation) -> WalkResult:
+    for op in operations_within(function):
         owner = op.operands[0].owner if op.name == "arith.truncf" else None
-        if isinstance(owner, (Operation, OpView)) and owner.operation.name == "arith.constant":
-            if isinstance(owner.operation.attributes["value"], FloatAttr):
-                found.append(op)
-        return WalkResult.ADVANCE
-
-    function.walk(visit)
-    for op in found:
-        wide = FloatAttr(op.operands[0].owner.attributes["value"]).value
+        if not isinstance(owner, (Operation, OpView)) or owner.operation.name != "arith.constant":
+            continue
+        if not isinstance(owner.operation.attributes["value"], FloatAttr):
+            continue
+        wide = FloatAttr(owner.operation.attributes["value"]).value
         with InsertionPoint(op):
             narrow = arith.constant(op.results[0].type, wide)
         op.results[0].replace_all_uses_with(narrow)

@@ -22,11 +22,11 @@ from iree.compiler.ir import (
     StringAttr,
     Type,
     Value,
-    WalkResult,
 )
 
 from ..checks import emit_requirement
 from ..errors import UnsupportedOpError, location_in, with_lines
+from ..mlir_module import operations_within
 from .bodies import Argument, Bodies
 from .registry import CustomOp, find
 
@@ -81,15 +81,11 @@ def name_of(operator: Operation) -> str:
 
 
 def _operators(module_op: Operation) -> list[Operation]:
-    found: list[Operation] = []
-
-    def visit(op: Operation) -> WalkResult:
-        if op.name == "torch.operator" and not name_of(op).startswith(_OF_IREE):
-            found.append(op)
-        return WalkResult.ADVANCE
-
-    module_op.walk(visit)
-    return found
+    return [
+        op
+        for op in operations_within(module_op)
+        if op.name == "torch.operator" and not name_of(op).startswith(_OF_IREE)
+    ]
 
 
 def _refuse_unknown(operators: Sequence[Operation]) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .chebyshev import chebyshev, chebyshev_coefficients
-from .elementary import floating, in_single
+from .elementary import of_reals
 from .family import Family
 
 aten = torch.ops.aten
@@ -27,12 +27,8 @@ _TERMS_NEAR, _TERMS_FAR = 32, 24
 
 def _enter(*operators: Any) -> Callable[[Callable[[Tensor], Tensor]], Callable[[Tensor], Tensor]]:
     def enter(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-        def decomposition(x: Tensor) -> Tensor:
-            x = floating(x)
-            return function(in_single(x)).to(x.dtype)
-
         for operator in operators:
-            FAMILY.enter(operator, decomposition, reason=_REASON)
+            FAMILY.enter(operator, of_reals(function), reason=_REASON)
         return function
 
     return enter

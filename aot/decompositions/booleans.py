@@ -126,21 +126,6 @@ def index_put(
     return count != 0
 
 
-@FAMILY.decomposes(
-    aten._to_copy.default,
-    aten.to.dtype,
-    aten.to.dtype_layout,
-    torch.ops.prims.convert_element_type.default,
-    reason="true becomes the complex number -1",
-)
-def to_complex(x: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """Convert truth values to complex numbers by way of real ones."""
-    wanted = kwargs.get("dtype", args[0] if args else None)
-    if x.dtype is not torch.bool or wanted is None or not wanted.is_complex:
-        return NotImplemented
-    return x.to(wanted.to_real()).to(wanted)
-
-
 _CONSTANT = "a constant of one-bit integers does not compile"
 
 

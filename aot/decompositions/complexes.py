@@ -180,14 +180,14 @@ def sqrt(x: Tensor) -> Any:
     return _join(real, torch.where(b < 0, -imaginary, imaginary), x)
 
 
-@FAMILY.decomposes(aten._to_copy.default, reason="real to complex crashes the compiler")
-def to_copy(x: Tensor, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
+@FAMILY.converts(reason="real to complex crashes the compiler, and true becomes -1")
+def convert(x: Tensor, wanted: torch.dtype) -> Any:
     """Return a real tensor as a complex one, or the real part of a complex one."""
-    if dtype is None or dtype == x.dtype or not (dtype.is_complex or x.dtype.is_complex):
+    if wanted == x.dtype or not (wanted.is_complex or x.dtype.is_complex):
         return NotImplemented
-    if not dtype.is_complex:
-        return torch.real(x).to(dtype)
-    part = dtype.to_real()
+    if not wanted.is_complex:
+        return torch.real(x).to(wanted)
+    part = wanted.to_real()
     if x.dtype.is_complex:
         return torch.complex(torch.real(x).to(part), torch.imag(x).to(part))
     real = x.to(part)

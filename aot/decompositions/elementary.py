@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .doubles import erfc_of_positive
-from .family import Family
+from .family import Decomposition, Family
 
 aten = torch.ops.aten
 
@@ -27,6 +28,19 @@ def floating(x: Tensor) -> Tensor:
 def in_single(x: Tensor) -> Tensor:
     """Return a half-precision tensor as float32, any other as it is."""
     return x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def of_reals(function: Callable[..., Tensor]) -> Decomposition:
+    """Return a function of a real tensor that computes at least in float32."""
+
+    @functools.wraps(function)
+    def decomposition(x: Tensor, *args: Any) -> Any:
+        if x.dtype.is_complex:
+            return NotImplemented
+        x = floating(x)
+        return function(in_single(x), *args).to(x.dtype)
+
+    return decomposition
 
 
 @FAMILY.decomposes(aten.log10.default, reason="the lowering calls a C function, not linked")
@@ -119,10 +133,10 @@ def _added(x: Tensor, y: Tensor, gain: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 @FAMILY.decomposes(aten.log_sigmoid.default, reason="-inf from -88 on, and in ONNX from -17 on")
+@of_reals
 def log_sigmoid(x: Tensor) -> Tensor:
     """Return log(sigmoid(x)), in which nothing overflows."""
-    wide = in_single(x)
-    return (wide.clamp_max(0) - torch.log1p(torch.exp(-wide.abs()))).to(x.dtype)
+    return x.clamp_max(0) - torch.log1p(torch.exp(-x.abs()))
 
 
 @FAMILY.decomposes(
@@ -144,7 +158,7 @@ def binary_cross_entropy_with_logits(
         pos_weight: Factors of the loss where the target is 1.
         reduction: 0: none; 1: the mean; 2: the sum.
     """
-    likely = log_sigmoid(x)
+    likely: Tensor = log_sigmoid(x)
     if pos_weight is not None:
         likely = likely * ((pos_weight - 1) * target + 1)
     loss = (1 - target) * x - likely
@@ -156,15 +170,13 @@ def binary_cross_entropy_with_logits(
 
 
 @FAMILY.decomposes(aten.sinh.default, reason="1e-6 off at most, which is all of a small number")
-def sinh(x: Tensor) -> Any:
+@of_reals
+def sinh(x: Tensor) -> Tensor:
     """Return the hyperbolic sine: from exp(x) - 1, and where that overflows, from exp(x / 2)."""
-    if x.dtype.is_complex:
-        return NotImplemented
-    wide = in_single(floating(x))
-    size = wide.abs()
+    size = x.abs()
     small, root = torch.expm1(size), torch.exp(size / 2)
     near, far = (small + small / (small + 1)) / 2, root * (root / 2) - torch.exp(-size) / 2
-    return torch.copysign(torch.where(size < 1, near, far), wide).to(floating(x).dtype)
+    return torch.copysign(torch.where(size < 1, near, far), x)
 
 
 _HUGE = 1e6
@@ -172,57 +184,50 @@ _HUGE = 1e6
 
 
 @FAMILY.decomposes(aten.asinh.default, reason="infinite from 1e19 on, and nothing below 1e-7")
-def asinh(x: Tensor) -> Any:
+@of_reals
+def asinh(x: Tensor) -> Tensor:
     """Return the inverse of the hyperbolic sine."""
-    if x.dtype.is_complex:
-        return NotImplemented
-    size = in_single(floating(x)).abs()
+    size = x.abs()
     tame = torch.where(size < _HUGE, size, torch.ones_like(size))
     square = tame * tame
     near = torch.log1p(tame + square / (1 + torch.sqrt(square + 1)))
     result = torch.where(size < _HUGE, near, torch.log(size) + math.log(2))
-    return torch.copysign(torch.where(torch.isnan(size), size, result), x).to(floating(x).dtype)
+    return torch.copysign(torch.where(torch.isnan(size), size, result), x)
 
 
 @FAMILY.decomposes(aten.acosh.default, reason="infinite from 1e19 on, and for numbers below -1e4")
-def acosh(x: Tensor) -> Any:
+@of_reals
+def acosh(x: Tensor) -> Tensor:
     """Return the inverse of the hyperbolic cosine."""
-    if x.dtype.is_complex:
-        return NotImplemented
-    wide = in_single(floating(x))
-    beyond = torch.where(wide < _HUGE, wide, torch.ones_like(wide)) - 1
+    beyond = torch.where(x < _HUGE, x, torch.ones_like(x)) - 1
     near = torch.log1p(beyond + torch.sqrt(beyond * (beyond + 2)))
-    result = torch.where(wide < _HUGE, near, torch.log(wide) + math.log(2))
-    return torch.where(wide >= 1, result, torch.nan).to(floating(x).dtype)
+    result = torch.where(x < _HUGE, near, torch.log(x) + math.log(2))
+    return torch.where(x >= 1, result, torch.nan)
 
 
 @FAMILY.decomposes(aten.atanh.default, reason="nothing below 1e-7")
-def atanh(x: Tensor) -> Any:
+@of_reals
+def atanh(x: Tensor) -> Tensor:
     """Return the inverse of the hyperbolic tangent."""
-    if x.dtype.is_complex:
-        return NotImplemented
-    wide = in_single(floating(x))
-    size = wide.abs()
-    result = torch.log1p(2 * size / (1 - size)) / 2
-    return torch.copysign(result, wide).to(floating(x).dtype)
+    size = x.abs()
+    return torch.copysign(torch.log1p(2 * size / (1 - size)) / 2, x)
 
 
 @FAMILY.decomposes(aten.sinc.default, reason="the sine of a tiny number is 1e-7 off")
-def sinc(x: Tensor) -> Any:
+@of_reals
+def sinc(x: Tensor) -> Tensor:
     """Return sin(pi x) / (pi x), near 0 by its series."""
-    if x.dtype.is_complex:
-        return NotImplemented
-    angle = in_single(floating(x)) * math.pi
+    angle = x * math.pi
     near = angle.abs() < 1e-2
     far = torch.where(near, torch.ones_like(angle), angle)
-    result = torch.where(near, 1 - angle * angle / 6, torch.sin(far) / far)
-    return result.to(floating(x).dtype)
+    return torch.where(near, 1 - angle * angle / 6, torch.sin(far) / far)
 
 
 @FAMILY.decomposes(aten.fmod.Scalar, reason="the number has no lowering")
 def fmod_by_number(x: Tensor, divisor: float) -> Tensor:
     """Return the remainder with the sign of the dividend."""
-    return torch.fmod(x, torch.full((), divisor, dtype=torch.result_type(x, divisor)))
+    dtype = torch.result_type(x, divisor)
+    return torch.fmod(x, torch.full((), divisor, dtype=dtype, device=x.device))
 
 
 @FAMILY.decomposes(aten.signbit.default, reason="wrong for bool and unsigned integers, and for -0")
@@ -263,12 +268,11 @@ def fmin(x: Tensor, y: Tensor) -> Tensor:
 
 
 @FAMILY.decomposes(aten.erfc.default, reason=_NO_LOWERING)
+@of_reals
 def erfc(x: Tensor) -> Tensor:
     """Return 1 - erf(x) with full relative accuracy for large x."""
-    x = floating(x)
-    wide = in_single(x)
-    positive = erfc_of_positive(wide.abs())
-    return torch.where(wide < 0, 2 - positive, positive).to(x.dtype)
+    positive = erfc_of_positive(x.abs())
+    return torch.where(x < 0, 2 - positive, positive)
 
 
 @FAMILY.decomposes(aten.frexp.Tensor, reason=_NO_LOWERING)

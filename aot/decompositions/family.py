@@ -15,6 +15,14 @@ Decomposition = Callable[..., Any]
 DecompositionTable = dict[OperatorBase, Decomposition]
 """What `ExportedProgram.run_decompositions` takes."""
 
+_CONVERSIONS = (
+    torch.ops.aten._to_copy.default,
+    torch.ops.aten.to.dtype,
+    torch.ops.aten.to.dtype_layout,
+    torch.ops.prims.convert_element_type.default,
+)
+"""The operators that change an element type."""
+
 _Function = TypeVar("_Function", bound=Decomposition)
 
 
@@ -69,6 +77,23 @@ class Family:
         def enter(function: _Function) -> _Function:
             for operator in operators:
                 self.enter(operator, function, reason=reason)
+            return function
+
+        return enter
+
+    def converts(self, *, reason: str) -> Callable[[_Function], _Function]:
+        """Return a decorator that enters a function for all operators that change an element type.
+
+        The function takes the tensor and the wanted type.
+        """
+
+        def enter(function: _Function) -> _Function:
+            def decomposition(x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+                wanted = kwargs.get("dtype", args[0] if args else None)
+                return NotImplemented if wanted is None else function(x, wanted)
+
+            for operator in _CONVERSIONS:
+                self.enter(operator, decomposition, reason=reason)
             return function
 
         return enter

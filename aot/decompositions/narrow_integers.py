@@ -157,16 +157,9 @@ def arange(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, **kwargs: 
     return wide.to(dtype)
 
 
-@FAMILY.decomposes(
-    aten._to_copy.default,
-    aten.to.dtype,
-    aten.to.dtype_layout,
-    torch.ops.prims.convert_element_type.default,
-    reason="a float becomes a signed byte, which ends at 127",
-)
-def to_uint8(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+@FAMILY.converts(reason="a float becomes a signed byte, which ends at 127")
+def to_uint8(x: Tensor, wanted: torch.dtype) -> Any:
     """Convert a float to uint8 by way of int32."""
-    wanted = kwargs.get("dtype", args[0] if args else None)
     if wanted is not torch.uint8 or not x.dtype.is_floating_point:
         return NotImplemented
     return x.to(torch.int32).to(torch.uint8)

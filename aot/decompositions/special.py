@@ -11,8 +11,8 @@ from torch import Tensor
 
 from .chebyshev import chebyshev, chebyshev_coefficients
 from .doubles import erfc_of_positive, scaled_erfc_of_positive
-from .elementary import floating, in_single
-from .family import Decomposition, Family
+from .elementary import floating, in_single, of_reals
+from .family import Family
 
 aten = torch.ops.aten
 
@@ -27,19 +27,9 @@ _TERMS, _LEAST = 48, -40.0  # of the zeta function: terms added one by one, leas
 _SHIFT = 8  # recurrences carry arguments up to here, where the asymptotic series are exact
 
 
-def _real(function: Callable[..., Tensor]) -> Decomposition:
-    """Return a function of a real tensor that computes at least in float32."""
-
-    def decomposition(x: Tensor, *args: Any) -> Tensor:
-        x = floating(x)
-        return function(in_single(x), *args).to(x.dtype)
-
-    return decomposition
-
-
 def _enter(operator: Any) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
     def enter(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        FAMILY.enter(operator, _real(function), reason=_NO_LOWERING)
+        FAMILY.enter(operator, of_reals(function), reason=_NO_LOWERING)
         return function
 
     return enter

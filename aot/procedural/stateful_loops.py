@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iree.compiler.ir import FlatSymbolRefAttr, Operation, StringAttr, WalkResult
+from iree.compiler.ir import FlatSymbolRefAttr, Operation, StringAttr
 from iree.compiler.passmanager import PassManager
 
 from ..builder import ModuleBuilder
+from ..mlir_module import operations_within
 
 
 def lower_stateful_control_flow(builder: ModuleBuilder) -> None:
@@ -43,7 +44,7 @@ def _touching_functions(functions: dict[str, Operation], mutable: set[str]) -> s
     callers: dict[str, set[str]] = {}
     waiting: list[str] = []
     for name, function in functions.items():
-        for inner in _walk(function):
+        for inner in operations_within(function):
             if inner.name == "func.call":
                 callers.setdefault(_reference(inner, "callee"), set()).add(name)
             elif _touches(inner, mutable, set()):
@@ -65,21 +66,9 @@ def _touches(op: Operation, mutable: set[str], touching: set[str]) -> bool:
 
 def _inside_scf(function: Operation) -> Iterator[Operation]:
     """Yield all operations within `scf` operations of a function."""
-    for op in _walk(function):
+    for op in operations_within(function):
         if op.name in ("scf.if", "scf.for", "scf.while"):
-            yield from _walk(op)
-
-
-def _walk(op: Operation) -> list[Operation]:
-    """Return an operation and all within it."""
-    found: list[Operation] = []
-
-    def visit(inner: Operation) -> WalkResult:
-        found.append(inner)
-        return WalkResult.ADVANCE
-
-    op.walk(visit)
-    return found
+            yield from operations_within(op)
 
 
 def _reference(op: Operation, name: str) -> str:

@@ -17,17 +17,15 @@ from iree.compiler.ir import (
     InsertionPoint,
     IntegerAttr,
     Operation,
-    OpResult,
     RankedTensorType,
     StringAttr,
     Type,
     TypeAttr,
     UnitAttr,
-    Value,
-    WalkResult,
 )
 
-from .iree_emission import FLOATS, tensor_type
+from ..mlir_module import operations_within
+from .iree_emission import FLOATS, number_of, tensor_type
 
 _LITERAL = "torch.vtensor.literal"
 _FILLED = {
@@ -49,22 +47,15 @@ _MOST_ELEMENTS = 64
 
 def hide_constants(module_op: Operation) -> None:
     """Turn the constants of a module, in the torch dialect, into globals."""
-    found: list[tuple[Operation, DenseElementsAttr]] = []
-
-    def visit(op: Operation) -> WalkResult:
+    names: dict[Attribute, str] = {}
+    for op in operations_within(module_op):
         numbers = _numbers(op)
-        if numbers is not None:
-            found.append((op, numbers))
-        return WalkResult.ADVANCE
-
-    module_op.walk(visit)
-    names: dict[str, str] = {}
-    for op, numbers in found:
-        text = str(numbers)
-        if text not in names:
-            names[text] = f"__constant_of_pelton_{len(names)}"
-            _declare(module_op, names[text], numbers)
-        _load(op, names[text], numbers.type)
+        if numbers is None:
+            continue
+        if numbers not in names:
+            names[numbers] = f"__constant_of_pelton_{len(names)}"
+            _declare(module_op, names[numbers], numbers)
+        _load(op, names[numbers], numbers.type)
 
 
 def _numbers(op: Operation) -> DenseElementsAttr | None:
@@ -83,7 +74,7 @@ def _numbers(op: Operation) -> DenseElementsAttr | None:
         shown, _, _ = str(value).rpartition(" : ")
         return DenseElementsAttr(Attribute.parse(f"{shown} : {kind}", op.context))
     if op.name in _FILLED_WITH:
-        number = _constant(op.operands[_FILLED_WITH[op.name]])
+        number = number_of(op.operands[_FILLED_WITH[op.name]])
     else:
         number = _FILLED[op.name]
     return None if number is None else _splat(op, kind, number)
@@ -96,18 +87,6 @@ def _splat(op: Operation, kind: RankedTensorType, number: float) -> DenseElement
             return DenseElementsAttr.get_splat(kind, FloatAttr.get(element, float(number)))
         whole = bool(number) if str(element) == "i1" else int(number)
         return DenseElementsAttr.get_splat(kind, IntegerAttr.get(element, whole))
-
-
-def _constant(value: Value) -> float | None:
-    """Return the number that a value is; None where it is none."""
-    if not isinstance(value, OpResult):
-        return None
-    owner = value.owner
-    if owner.name in ("torch.constant.int", "torch.constant.bool"):
-        return int(IntegerAttr(owner.attributes["value"]).value)
-    if owner.name == "torch.constant.float":
-        return float(FloatAttr(owner.attributes["value"]).value)
-    return None
 
 
 def _outer_type(type_: Type) -> RankedTensorType | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iree.compiler.ir import (
+    FloatAttr,
     InsertionPoint,
     IntegerAttr,
     IntegerType,
     Operation,
+    OpResult,
     Type,
     Value,
 )
@@ -30,6 +32,18 @@ def tensor_type(type_: Type) -> tuple[list[Size], str]:
     sizes, _, rest = text.removeprefix("!torch.vtensor<[").partition("],")
     known = [None if size == "?" else int(size) for size in sizes.split(",") if size]
     return known, rest.removesuffix(">")
+
+
+def number_of(value: Value) -> float | None:
+    """Return the number that a constant of the torch dialect is; None where a value is none."""
+    if not isinstance(value, OpResult):
+        return None
+    owner = value.owner
+    if owner.name in ("torch.constant.int", "torch.constant.bool"):
+        return int(IntegerAttr(owner.attributes["value"]).value)
+    if owner.name == "torch.constant.float":
+        return float(FloatAttr(owner.attributes["value"]).value)
+    return None
 
 
 class Emitter:

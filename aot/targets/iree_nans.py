@@ -6,8 +6,9 @@ operations give NaN where an argument is one.
 
 from __future__ import annotations
 
-from iree.compiler.ir import Operation, WalkResult
+from iree.compiler.ir import Operation
 
+from ..mlir_module import operations_within
 from .iree_emission import FLOATS, Emitter, tensor_type
 
 _LOSES = {
@@ -22,24 +23,15 @@ _LOSES = {
 
 def keep_nans(module_op: Operation) -> None:
     """Let operations of a module, in the torch dialect, give NaN where they are given one."""
-    found: list[Operation] = []
-
-    def visit(op: Operation) -> WalkResult:
+    for op in operations_within(module_op):
         if op.name in _LOSES and tensor_type(op.operands[0].type)[1] in FLOATS:
-            found.append(op)
-        return WalkResult.ADVANCE
-
-    module_op.walk(visit)
-    for op in found:
-        _keep(op)
+            _keep(op)
 
 
 def _keep(op: Operation) -> None:
     emit = Emitter(op, after=True)
     given, result = op.operands[0], op.result
-    users = list(result.uses)
     shape = str(given.type).rpartition(",")[0]
     is_nan = emit.make("aten.isnan", f"{shape},i1>", given)
     kept = emit.make("aten.where.self", str(result.type), is_nan, given, result)
-    for use in users:
-        use.owner.operands[use.operand_number] = kept
+    result.replace_all_uses_except(kept, kept.owner.operation)

@@ -7,46 +7,34 @@ processors that was a tenth slower than the compiler's own (a U-Net: 11.6 for 10
 
 from __future__ import annotations
 
-from iree.compiler.ir import IntegerAttr, Operation, OpResult, Value, WalkResult
+from iree.compiler.ir import Operation, Value
 
-from .iree_emission import Emitter, tensor_type
+from ..mlir_module import operations_within
+from .iree_emission import Emitter, number_of, tensor_type
 
 _GROUP_NORM = "torch.aten.group_norm"
 
 
 def take_apart_group_norms(module_op: Operation) -> None:
     """Write the float32 group normalisations of a module, in the torch dialect, in operations."""
-    for norm in _group_norms(module_op):
-        _take_apart(norm)
+    for op in operations_within(module_op):
+        if _is_known(op):
+            _take_apart(op)
 
 
-def _group_norms(module_op: Operation) -> list[Operation]:
-    """Return the normalisations of float32 whose number of groups and channels is known."""
-    found: list[Operation] = []
-
-    def visit(op: Operation) -> WalkResult:
-        if op.name == _GROUP_NORM:
-            sizes, element = tensor_type(op.operands[0].type)
-            if len(sizes) > 1 and sizes[1] and element == "f32" and _number(op.operands[1]):
-                found.append(op)
-        return WalkResult.ADVANCE
-
-    module_op.walk(visit)
-    return found
-
-
-def _number(value: Value) -> int | None:
-    """Return a constant; None where a value is none."""
-    if not isinstance(value, OpResult) or value.owner.name != "torch.constant.int":
-        return None
-    return int(IntegerAttr(value.owner.attributes["value"]).value)
+def _is_known(op: Operation) -> bool:
+    """Tell whether it is a norm of float32 whose numbers of groups and channels are known."""
+    if op.name != _GROUP_NORM:
+        return False
+    sizes, element = tensor_type(op.operands[0].type)
+    return len(sizes) > 1 and bool(sizes[1] and element == "f32" and number_of(op.operands[1]))
 
 
 def _take_apart(norm: Operation) -> None:
     image, groups, weight, bias, epsilon, _ = norm.operands
     (batch, channels, *places), _ = tensor_type(image.type)
-    count = _number(groups)
-    assert channels is not None and count is not None
+    count = number_of(groups)
+    assert channels is not None and isinstance(count, int)
     emit = Emitter(norm)
     one, two = emit.number(1), emit.number(2)
     parted = [batch, count, channels // count, *places]

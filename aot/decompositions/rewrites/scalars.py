@@ -14,10 +14,10 @@ from .inserter import Inserter
 
 aten, prims = torch.ops.aten, torch.ops.prims
 
-_ARE_EQUAL = (aten.eq.Tensor, aten.ge.Tensor, aten.le.Tensor)
-
 TARGETS = (
-    *_ARE_EQUAL,
+    aten.eq.Tensor,
+    aten.ge.Tensor,
+    aten.le.Tensor,
     aten.ne.Tensor,
     aten.eq.Scalar,
     aten.ge.Scalar,
@@ -39,10 +39,9 @@ def rewrite_comparison(inserter: Inserter) -> None:
 
 
 def _compare_with_itself(inserter: Inserter, tensor: Node) -> None:
-    target = inserter.anchor.target
     if not tensor.meta["val"].dtype.is_floating_point:
         tensor = inserter.call(prims.convert_element_type.default, tensor, torch.float32)
-    if target in _ARE_EQUAL:
-        inserter.become(aten.logical_not.default, inserter.call(aten.isnan.default, tensor))
-    elif target is aten.ne.Tensor:
+    if inserter.anchor.target is aten.ne.Tensor:
         inserter.become(aten.isnan.default, tensor)
+    else:
+        inserter.become(aten.logical_not.default, inserter.call(aten.isnan.default, tensor))
