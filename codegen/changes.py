@@ -11,6 +11,9 @@ from typing import Any
 class Changes:
     """What to change in a program between the phases of IREE's compiler.
 
+    In every program, sums and products of numbers that are all the same are put right
+    (`constant_reductions.py`).
+
     Attributes:
         sizes_vary: The program has sizes that only a call tells: write its pads another way
             (`pads.py`), choose the products of matrices whose data are tiled (`data_tiling.py`),
@@ -19,8 +22,8 @@ class Changes:
             `channels_of_tile`; 0: IREE's tiles stay. See `tiles.py`.
 
     Example:
-        >>> [phase for phase, _ in Changes(sizes_vary=True, tile=64).by_phase()]
-        ['input', 'global-optimization', 'executable-sources', 'executable-configurations']
+        >>> [phase for phase, _ in Changes(tile=64).by_phase()]
+        ['preprocessing', 'executable-sources', 'executable-configurations']
     """
 
     sizes_vary: bool = False
@@ -29,15 +32,21 @@ class Changes:
     def by_phase(self) -> Iterator[tuple[str, Callable[[Any], None]]]:
         """Yield the phase at whose end each change is made, and the change of a module.
 
-        The bindings to MLIR are loaded only where there is something to change.
+        The bindings to MLIR are loaded only where something is compiled.
         """
-        if self.sizes_vary:
-            from .data_tiling import choose_products
-            from .pads import write_pads_as_slices
-            from .workloads import mend_workloads
+        from .constant_elements import keep_from_evaluation
+        from .constant_reductions import mend_reductions
+        from .data_tiling import choose_products
+        from .pads import write_pads_as_slices
+        from .workloads import mend_workloads
 
+        if self.sizes_vary:
             yield "input", write_pads_as_slices
+        yield "preprocessing", keep_from_evaluation
+        if self.sizes_vary:
             yield "global-optimization", choose_products
+        yield "executable-sources", mend_reductions
+        if self.sizes_vary:
             yield "executable-sources", mend_workloads
         if self.tile:
             from .tiles import enlarge_tiles

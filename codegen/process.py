@@ -40,12 +40,12 @@ def compile_file_isolated(
         source: The module, text or bytecode.
         target: The file to write.
         flags: Flags of `iree-compile`, those of MLIR and LLVM among them.
-        changes: What to change on the way.
+        changes: What to change on the way; None: nothing.
 
     Raises:
         CompilerFailed: The compiler refused a flag or the module, or crashed.
     """
-    if changes is None or changes == Changes():
+    if changes is None:
         tool = Path(ctypes_dl.__file__).parent.parent / "_mlir_libs" / "iree-compile"
         command = [str(tool), str(source), "-o", str(target), *flags]  # starts faster than Python
     else:

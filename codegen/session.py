@@ -36,7 +36,7 @@ def compile_file(
         source: The module, text or bytecode; it is mapped, not copied.
         target: The file to write.
         flags: Flags of `iree-compile` that belong to a session.
-        changes: What to change on the way.
+        changes: What to change on the way; None: nothing.
 
     Raises:
         CompilerFailed: The compiler refused a flag or the module.
@@ -48,7 +48,7 @@ def compile_file(
         session.set_flags(*flags)
         with session.invocation() as invocation:
             keep = _listen(invocation, said)
-            compile_with(session, invocation, source, target, changes or Changes())
+            compile_with(session, invocation, source, target, changes)
             del keep
     except (CompilerFailed, ValueError) as error:
         raise CompilerFailed("\n".join([*said, *filter(None, [str(error)])])) from error
@@ -57,7 +57,11 @@ def compile_file(
 
 
 def compile_with(
-    session: Session, invocation: Invocation, source: Path, target: Path, changes: Changes
+    session: Session,
+    invocation: Invocation,
+    source: Path,
+    target: Path,
+    changes: Changes | None,
 ) -> None:
     """Compile an MLIR file with a session that has its flags.
 
@@ -66,24 +70,26 @@ def compile_with(
         invocation: The session's invocation, which tells its diagnostics to whom it may concern.
         source: The module.
         target: The file to write.
-        changes: What to change on the way.
+        changes: What to change on the way; None: nothing.
 
     Raises:
         CompilerFailed: The compiler refused the module.
     """
-    module_op = None
+    module_op = reached = None
     if not invocation.parse_source(Source.open_file(session, str(source))):
         raise CompilerFailed("")
-    for phase, change in changes.by_phase():
-        _set_phase(invocation, "To", phase)
-        _execute(invocation)
+    for phase, change in changes.by_phase() if changes else ():
+        if phase != reached:
+            _set_phase(invocation, "To", phase)
+            _execute(invocation)
+            _set_phase(invocation, "From", phase)
+            reached = phase
         if module_op is None:
             context = session.context  # which owns the module from now on
             module_op = invocation.export_module()
             invocation.import_module(module_op)
             assert context == module_op.context
         change(module_op.operation)
-        _set_phase(invocation, "From", phase)
     _set_phase(invocation, "To", "end")
     _execute(invocation)
     output = Output.open_file(str(target))
