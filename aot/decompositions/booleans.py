@@ -126,6 +126,24 @@ def index_put(
     return count != 0
 
 
+def _scattered(operator: OpOverload) -> Decomposition:
+    """Return a scatter of truth values as one of integers: sums are any, products are all."""
+
+    def decomposition(
+        x: Tensor, dim: int, index: Tensor, source: Tensor, *args: Any, **kw: Any
+    ) -> Any:
+        if x.dtype is not torch.bool:
+            return NotImplemented
+        x, source = x.to(torch.int32), source.to(torch.int32)
+        return operator(x, dim, index, source, *args, **kw) != 0
+
+    return decomposition
+
+
+for _operator in (aten.scatter_add.default, aten.scatter_reduce.two):
+    FAMILY.enter(_operator, _scattered(_operator), reason="true is -1 in one bit, and 1 + 1 is 0")
+
+
 _CONSTANT = "a constant of one-bit integers does not compile"
 
 

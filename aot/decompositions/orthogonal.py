@@ -182,6 +182,8 @@ def matrix_exp(matrix: Tensor) -> Any:
     """Return the exponential: a series of the matrix halved n times, squared n times."""
     if not fits(matrix):
         return NotImplemented
+    if matrix.dtype in (torch.float16, torch.bfloat16):  # in which squares lose all digits
+        return aten.linalg_matrix_exp.default(matrix.float()).to(matrix.dtype)
     norm = matrix.abs().sum(-1).amax(-1)
     halvings = torch.ceil(torch.log2(norm.clamp(min=1e-30))).clamp(0, _SQUARINGS)
     scaled = matrix * torch.exp2(-halvings)[..., None, None]

@@ -31,6 +31,7 @@ from ..mlir_module import (
     parameters_of,
 )
 from .base import Artifact, CompileInput, make_options
+from .iree_attention import widen_attention
 from .iree_constants import hide_constants
 from .iree_errors import compile_error
 from .iree_levels import (
@@ -186,7 +187,9 @@ class IreeTarget:
             CompileError: IREE failed; has the diagnostics and a reproducer.
         """
         module_op = exported.module_op.clone().operation
-        if _DEVICES.get(self.backend) != "local":
+        if _DEVICES.get(self.backend) == "local":
+            widen_attention(module_op)
+        else:
             take_apart_group_norms(module_op)
         keep_nans(module_op)
         hide_constants(module_op)

@@ -63,11 +63,17 @@ def _of_argsort(
     return (result if stable or not given.dim() else torch.gather(given, dim, result),)
 
 
+def _of_sort(result: Any, given: Any, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    values, indices = result
+    return values, *_of_argsort(indices, given, *args, **kwargs)
+
+
 INVARIANTS: dict[str, Callable[..., Any]] = {
     "argsort": _of_argsort,
     "kthvalue": _of_kthvalue,
     "linalg.eigh": _of_eigenvectors,
     "linalg.svd": _of_linalg_svd,
+    "sort": _of_sort,
     "svd": _of_svd,
     "topk": _of_topk,
 }

@@ -91,3 +91,24 @@ def test_any_number_but_zero_fills_with_true(check):
         },
         [X, Y],
     )
+
+
+def test_scatters_of_bool_are_logical(check):
+    index = torch.tensor([0, 0, 3, 0])
+    reductions = ("sum", "prod", "amin", "amax")
+    check(
+        {
+            "added": lambda x, y: x.scatter_add(0, index, y),
+            "added by name": lambda x, y: x.scatter(0, index, True, reduce="add"),
+            **{
+                f"{reduction}, {'with' if own else 'without'} itself": (
+                    lambda x, y, reduction=reduction, own=own: x.scatter_reduce(
+                        0, index, y, reduction, include_self=own
+                    )
+                )
+                for reduction in reductions
+                for own in (True, False)
+            },
+        },
+        [X, Y],
+    )
