@@ -100,8 +100,9 @@ class NumpyArrays:
         raw = array.view(np.dtype(f"u{dtype.itemsize}")) if dtype.itemsize <= 8 else array
         lendable = raw.flags.writeable and raw.ctypes.data % ALIGNMENT == 0
         if lendable and not copy and device.dlpack[0] == 1:
-            buffer = device.hal.allocator.import_host_allocation(raw, _MEMORY, _USAGE)
-            return iree.HalBufferView(buffer, shape, dtype.hal), raw.ctypes.data
+            # By DLPack, whose end takes Python's lock: a worker of IREE may be the last to hold it.
+            lent = device.hal.from_dlpack_capsule(raw.reshape(-1).view(np.uint8).__dlpack__())
+            return iree.HalBufferView(lent.get_buffer(), shape, dtype.hal), raw.ctypes.data
         buffer = device.hal.allocator.allocate_buffer_copy(
             _MEMORY, _USAGE, device.hal, raw.reshape(-1)
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -67,6 +67,23 @@ def cumsum_of_one(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> A
     return x.to(dtype or (torch.int64 if whole else x.dtype)).clone()
 
 
+def _least(dtype: torch.dtype) -> float:
+    return -math.inf if dtype.is_floating_point else torch.iinfo(dtype).min
+
+
+def _largest(dtype: torch.dtype) -> float:
+    return math.inf if dtype.is_floating_point else torch.iinfo(dtype).max
+
+
+_NEUTRAL: dict[str, Callable[[torch.dtype], float]] = {
+    "sum": lambda dtype: 0,
+    "prod": lambda dtype: 1,
+    "amax": _least,
+    "amin": _largest,
+}
+"""The number of an element type with which a reduction gives the other number."""
+
+
 @FAMILY.decomposes(aten.scatter_reduce.two, reason="torch.onnx takes a mean for an assignment")
 def scatter_mean(
     x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
@@ -81,6 +98,23 @@ def scatter_mean(
     count = count + 1 if include_self else count.clamp(min=1)
     rounding = None if x.dtype.is_floating_point or x.dtype.is_complex else "floor"
     return torch.div(total, count, rounding_mode=rounding)
+
+
+@FAMILY.decomposes(aten.scatter_reduce.two, reason="does not compile without itself where sizes vary")
+def scatter_without_itself(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Any:
+    """Return a scatter over x in which the elements that it reaches are neutral."""
+    sizes = (*x.shape, *index.shape)
+    if include_self or not x.dim() or all(isinstance(size, int) for size in sizes):
+        return NotImplemented
+    if reduce not in _NEUTRAL or x.dtype is torch.bool:
+        return NotImplemented
+    ones = torch.ones(index.shape, dtype=torch.int32, device=x.device)
+    counts = torch.zeros(x.shape, dtype=torch.int32, device=x.device)
+    reached = counts.scatter_add(dim, index, ones) > 0
+    kept = x.masked_fill(reached, _NEUTRAL[reduce](x.dtype))
+    return torch.scatter_reduce(kept, dim, index, source, reduce)
 
 
 def _filled(value: int) -> Decomposition:
@@ -113,7 +147,7 @@ for _operator, _function in (
     FAMILY.enter(
         _operator,
         _function,
-        reason="a sum over it, or over what is computed of it, is off where sizes vary",
+        reason="a softmax or a running sum of it does not compile where sizes vary",
     )
 
 
