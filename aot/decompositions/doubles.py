@@ -81,14 +81,21 @@ def tanh(x: Tensor) -> Any:
 
 @FAMILY.decomposes(aten.fmod.Tensor, aten.fmod.Scalar, reason=_NO_LIBRARY)
 def fmod(x: Tensor, y: Any) -> Any:
-    """Return x - trunc(x / y) * y."""
-    return x - torch.trunc(x / y) * y if _is_double(x, y) else NotImplemented
+    """Return x - trunc(x / y) * y; x itself where y, which may be infinite, is larger."""
+    if not _is_double(x, y):
+        return NotImplemented
+    quotient = torch.trunc(x / y)
+    return torch.where(quotient == 0, x, x - quotient * y)
 
 
 @FAMILY.decomposes(aten.remainder.Tensor, aten.remainder.Scalar, reason=_NO_LIBRARY)
 def remainder(x: Tensor, y: Any) -> Any:
-    """Return x - floor(x / y) * y."""
-    return x - torch.floor(x / y) * y if _is_double(x, y) else NotImplemented
+    """Return the remainder with the sign of y."""
+    if not _is_double(x, y):
+        return NotImplemented
+    rest = torch.fmod(x, y)
+    differs = torch.logical_and(rest != 0, (rest < 0) != (y < 0))
+    return torch.where(differs, rest + y, rest)
 
 
 @FAMILY.decomposes(aten.linspace.default, reason="the lowering steps in float32")

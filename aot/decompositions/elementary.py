@@ -223,11 +223,83 @@ def sinc(x: Tensor) -> Tensor:
     return torch.where(near, 1 - angle * angle / 6, torch.sin(far) / far)
 
 
-@FAMILY.decomposes(aten.fmod.Scalar, reason="the number has no lowering")
-def fmod_by_number(x: Tensor, divisor: float) -> Tensor:
-    """Return the remainder with the sign of the dividend."""
-    dtype = torch.result_type(x, divisor)
-    return torch.fmod(x, torch.full((), divisor, dtype=dtype, device=x.device))
+def _real_operands(
+    x: Any, y: Any, *, narrow: bool = False
+) -> tuple[Tensor, Tensor, torch.dtype] | None:
+    """Return two numbers at least in float32, and the type of the result; None: not real.
+
+    Args:
+        x: A tensor, or a number.
+        y: A tensor, or a number.
+        narrow: Whether torch rounds numbers that are no tensors to the type of the result.
+    """
+    dtype = torch.result_type(x, y)
+    if not dtype.is_floating_point:
+        return None
+    device = next(each.device for each in (x, y) if isinstance(each, Tensor))
+    wide = torch.float64 if dtype is torch.float64 else torch.float32
+    x, y = (
+        each.to(dtype).to(wide)
+        if isinstance(each, Tensor)
+        else torch.full((), each, dtype=dtype if narrow else wide, device=device).to(wide)
+        for each in (x, y)
+    )
+    return x, y, dtype
+
+
+@FAMILY.decomposes(
+    aten.fmod.Tensor, aten.fmod.Scalar, reason="of large quotients the lowering has no digit left"
+)
+def fmod(x: Tensor, y: Any) -> Any:
+    """Return the remainder with the sign of the dividend, exact in float32."""
+    operands = _real_operands(x, y, narrow=True)
+    if operands is None or operands[2] is torch.float64:
+        return NotImplemented
+    dividend, divisor, dtype = operands
+    rest = torch.remainder(dividend.abs(), divisor.abs())
+    return torch.where(dividend < 0, -rest, rest).to(dtype)
+
+
+@FAMILY.decomposes(aten.remainder.Scalar_Tensor, reason=_NO_LOWERING)
+def remainder_of_number(x: float, y: Tensor) -> Tensor:
+    """Return the remainder of a number with the sign of the divisor."""
+    dtype = torch.result_type(x, y)
+    return torch.remainder(torch.full((), x, dtype=dtype, device=y.device), y.to(dtype))
+
+
+def _floor_divided(x: Any, y: Any) -> Any:
+    operands = _real_operands(x, y)
+    if operands is None:
+        return NotImplemented
+    dividend, divisor, dtype = operands
+    rest = torch.fmod(dividend, divisor)
+    quotient = (dividend - rest) / divisor  # whole, but for rounding
+    below = torch.logical_and(rest != 0, torch.logical_xor(rest < 0, divisor < 0))
+    quotient = torch.round(quotient - below.to(quotient.dtype))
+    return torch.where(divisor == 0, dividend / divisor, quotient).to(dtype)
+
+
+_ROUNDED = "the quotient is rounded before it is floored: 1 // 0.1 is 9"
+
+
+@FAMILY.decomposes(aten.floor_divide.default, aten.floor_divide.Scalar, reason=_ROUNDED)
+def floor_divide(x: Any, y: Any) -> Any:
+    """Return how often the divisor goes into a real number, from the remainder, as torch does."""
+    return _floor_divided(x, y)
+
+
+@FAMILY.decomposes(aten.div.Tensor_mode, aten.div.Scalar_mode, reason=_ROUNDED)
+def div(x: Any, y: Any, *, rounding_mode: str | None) -> Any:
+    """Return how often the divisor goes into a real number."""
+    return _floor_divided(x, y) if rounding_mode == "floor" else NotImplemented
+
+
+@FAMILY.decomposes(aten.clamp.default, reason="a bound of NaN is passed over")
+def clamp_by_nan(x: Tensor, low: float | None = None, high: float | None = None) -> Any:
+    """Return NaN, as of each number with a bound that is none."""
+    if not any(isinstance(bound, float) and math.isnan(bound) for bound in (low, high)):
+        return NotImplemented
+    return torch.full_like(x, math.nan, dtype=torch.result_type(x, math.nan))
 
 
 @FAMILY.decomposes(aten.signbit.default, reason="wrong for bool and unsigned integers, and for -0")

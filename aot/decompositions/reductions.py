@@ -100,7 +100,9 @@ def scatter_mean(
     return torch.div(total, count, rounding_mode=rounding)
 
 
-@FAMILY.decomposes(aten.scatter_reduce.two, reason="does not compile without itself where sizes vary")
+@FAMILY.decomposes(
+    aten.scatter_reduce.two, reason="does not compile without itself where sizes vary"
+)
 def scatter_without_itself(
     x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Any:

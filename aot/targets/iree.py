@@ -34,6 +34,7 @@ from .base import Artifact, CompileInput, make_options
 from .iree_attention import widen_attention
 from .iree_constants import hide_constants
 from .iree_errors import compile_error
+from .iree_functions import compute_exactly
 from .iree_levels import (
     CHANNELS_LAST,
     DATA_TILING,
@@ -189,6 +190,7 @@ class IreeTarget:
         module_op = exported.module_op.clone().operation
         if _DEVICES.get(self.backend) == "local":
             widen_attention(module_op)
+            compute_exactly(module_op)
         else:
             take_apart_group_norms(module_op)
         keep_nans(module_op)

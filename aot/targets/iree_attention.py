@@ -9,15 +9,12 @@ for which they have units.
 
 from __future__ import annotations
 
-from iree.compiler.ir import Operation, Value
+from iree.compiler.ir import Operation
 
 from ..mlir_module import operations_within
 from .iree_emission import Emitter, tensor_type
 
 _ATTENTION = "torch.aten.scaled_dot_product_attention"
-
-_NUMBERS = {"f16": 5, "bf16": 15, "f32": 6}
-"""torch's numbers of element types."""
 
 
 def widen_attention(module_op: Operation) -> None:
@@ -29,18 +26,12 @@ def widen_attention(module_op: Operation) -> None:
 
 def _widen(attention: Operation) -> None:
     emit = Emitter(attention)
-
-    def converted(value: Value, element: str) -> Value:
-        kind = str(value.type).rpartition(",")[0]
-        number = emit.number(_NUMBERS[element])
-        return emit.make("prims.convert_element_type", f"{kind},{element}>", value, number)
-
     narrow = tensor_type(attention.result.type)[1]
     operands = [
-        converted(value, "f32") if tensor_type(value.type)[1] == narrow else value
+        emit.converted(value, "f32") if tensor_type(value.type)[1] == narrow else value
         for value in attention.operands
     ]
     kind = str(attention.result.type).rpartition(",")[0]
     wide = emit.make(_ATTENTION.removeprefix("torch."), f"{kind},f32>", *operands)
-    attention.result.replace_all_uses_with(converted(wide, narrow))
+    attention.result.replace_all_uses_with(emit.converted(wide, narrow))
     attention.erase()

@@ -20,6 +20,9 @@ _INT = "!torch.int"
 FLOATS = ("f16", "bf16", "f32", "f64")
 """Element types of real numbers."""
 
+_NUMBERS_OF_TYPES = {"si32": 3, "f16": 5, "f32": 6, "f64": 7, "bf16": 15}
+"""torch's numbers of element types (`c10/core/ScalarType.h`)."""
+
 Size = int | None
 """A size of a tensor; None: it varies."""
 
@@ -72,6 +75,44 @@ class Emitter:
         """Make an operation whose result is a tensor of float32."""
         shown = ",".join("?" if size is None else str(size) for size in sizes)
         return self.make(name, f"!torch.vtensor<[{shown}],f32>", *operands)
+
+    def like(self, name: str, tensor: Value, *operands: Value) -> Value:
+        """Make an operation of a tensor whose result has the type of that tensor."""
+        return self.make(name, str(tensor.type), tensor, *operands)
+
+    def sum(self, left: Value, right: Value) -> Value:
+        """Make the sum of two tensors of one type."""
+        return self.like("aten.add.Tensor", left, right, self.number(1))
+
+    def difference(self, left: Value, right: Value) -> Value:
+        """Make the difference of two tensors of one type."""
+        return self.like("aten.sub.Tensor", left, right, self.number(1))
+
+    def product(self, left: Value, right: Value) -> Value:
+        """Make the product of two tensors of one type."""
+        return self.like("aten.mul.Tensor", left, right)
+
+    def scaled(self, tensor: Value, factor: float) -> Value:
+        """Make the product of a tensor and a number."""
+        return self.like("aten.mul.Scalar", tensor, self.real(factor))
+
+    def shifted(self, tensor: Value, summand: float) -> Value:
+        """Make the sum of a tensor and a number."""
+        return self.like("aten.add.Scalar", tensor, self.real(summand), self.number(1))
+
+    def converted(self, tensor: Value, element: str) -> Value:
+        """Return a tensor with elements of a type; itself where it has such."""
+        if tensor_type(tensor.type)[1] == element:
+            return tensor
+        kind = f"{str(tensor.type).rpartition(',')[0]},{element}>"
+        number = self.number(_NUMBERS_OF_TYPES[element])
+        return self.make("prims.convert_element_type", kind, tensor, number)
+
+    def real(self, value: float) -> Value:
+        """Make a constant of real numbers."""
+        with self._location.context, self._location:
+            attribute = FloatAttr.get_f64(value)
+        return self.make("constant.float", "!torch.float", value=attribute)
 
     def number(self, value: int) -> Value:
         """Make a constant."""

@@ -122,6 +122,32 @@ def test_nan_is_kept(check):
     check(functions, [A.half(), B.half()])
 
 
+def test_places_are_those_of_the_first_nan(check):
+    x = torch.tensor([[1, NAN, 3], [NAN, 2, NAN], [1, 5, 2], [-INF, -INF, NAN], [INF, NAN, INF]])
+    functions = {
+        "argmax": lambda x: x.argmax(1),
+        "argmin, kept": lambda x: x.argmin(0, keepdim=True),
+        "argmax of all": lambda x: x.argmax(),
+        "argmin of all, kept": lambda x: x.argmin(keepdim=True),
+        "max": lambda x: x.max(1),
+        "min": lambda x: x.min(-2),
+    }
+    for dtype in (torch.float32, torch.float16, torch.float64):
+        check(functions, [x.to(dtype)])
+    sizes = {0: torch.export.Dim("rows", min=2), 1: torch.export.Dim("columns", min=2)}
+    check(functions, [x], [x.T.contiguous()], [x[:, :2]], dynamic=[sizes])
+
+
+def test_bounds_of_nan_and_powers_of_infinity(check):
+    functions = {
+        "clamp": lambda x: x.clamp(NAN, 1.0),
+        "clamp from above": lambda x: x.clamp(max=NAN),
+        "clamp of integers": lambda x: x.nan_to_num(0, 9, -9).clamp(-9, 9).long().clamp(NAN),
+        **{f"** {n}": lambda x, n=n: x**n for n in (2.5, -1.5, 0.5, -0.5, 3.0, 1 / 3)},
+    }
+    check(functions, [X])
+
+
 def test_running_results_of_any_length(check):
     lengths = (5, 1, 2, 9, 33)
     calls = [[torch.randn(3, length, 2) * 100] for length in lengths]
