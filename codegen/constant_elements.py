@@ -2,8 +2,8 @@
 
 What follows from nothing that only a call tells is computed while compiling, by a compile within
 the compile, in which nothing can be changed. Reductions that IREE gets wrong there
-(`constant_reductions.py`) are kept from it by a barrier, and done where it can be put right: when
-the program is loaded or called.
+(`constant_reductions.py`) are kept from it by a barrier, and done when the program is called. It
+stands before the inputs, which are read only: IREE would add to what is behind one in its place.
 """
 
 from __future__ import annotations
@@ -31,12 +31,9 @@ _SELF_CONSTANT = frozenset(f"arith.{name}" for name in ("cmpi", "subi", "xori", 
 _BOUNDS = frozenset(f"arith.{name}" for name in ("maxsi", "maxui", "minsi", "minui"))
 """What a clamp consists of, which is constant where the bounds are in the wrong order."""
 
-_POWERS = frozenset({"math.powf", "math.fpowi"})
-"""What is constant where the second operand, the exponent, is 0."""
-
 
 def keep_from_evaluation(module_op: Operation) -> None:
-    """Put a barrier before the outputs of reductions that may be of one constant.
+    """Put a barrier before the inputs of reductions that may be of one constant.
 
     Args:
         module_op: A module at the end of the phase `preprocessing`; changed in place.
@@ -63,8 +60,7 @@ def keep_from_evaluation(module_op: Operation) -> None:
     module_op.walk(visit, WalkOrder.PRE_ORDER)
     for op in reductions:
         with InsertionPoint(op), op.location:
-            for place in range(len(inputs_of(op)), len(op.operands)):
-                value = op.operands[place]
+            for place, value in enumerate(inputs_of(op)):
                 op.operands[place] = create("util.optimization_barrier", value.type, [value])
 
 
@@ -126,8 +122,6 @@ def _is_constant(op: Operation, operands: Sequence[Value], constants: set[Value]
         return all(branches) or (condition and any(branches))
     if op.name == "linalg.fill":
         return known[0]
-    if op.name in _POWERS:
-        return known[1]
     if op.name in _SELF_CONSTANT and operands[0] == operands[1]:
         return True
     if op.name in _BOUNDS and sum(known) == 1:
