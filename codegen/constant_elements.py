@@ -43,11 +43,8 @@ def keep_from_evaluation(module_op: Operation) -> None:
 
     def visit(op: Operation) -> WalkResult:
         if op.name == "linalg.generic":
-            elements = _constant_elements(op, constants)
-            (*_, end) = body_of(op).operations
-            yielded = zip(op.results, end.operands, strict=True)
-            constants.update(result for result, value in yielded if value in elements)
-            if _may_be_evaluated(op, elements):
+            _add_constants(op, constants)
+            if _may_be_evaluated(op, constants):
                 reductions.append(op)
             return WalkResult.SKIP
         if op.name.startswith("linalg.pooling") and op.operands[0] in constants:
@@ -64,18 +61,18 @@ def keep_from_evaluation(module_op: Operation) -> None:
                 op.operands[place] = create("util.optimization_barrier", value.type, [value])
 
 
-def _may_be_evaluated(generic: Operation, elements: set[Value]) -> bool:
+def _may_be_evaluated(generic: Operation, constants: set[Value]) -> bool:
     """Tell whether a reduction may count a constant, and depend on nothing else."""
     if not is_reduction(generic) or _has_dynamic_sizes(generic):
         return False
-    if not any(op.operands[place] in elements for op, place in counted(generic)):
+    if not any(op.operands[place] in constants for op, place in counted(generic)):
         return False
     block = body_of(generic)
-    known = elements | set(list(block.arguments)[len(inputs_of(generic)) :])
+    computed = set(list(block.arguments)[len(inputs_of(generic)) :])
     for op in block.operations:
-        if any(value not in known for value in op.operands):
+        if any(value not in constants and value not in computed for value in op.operands):
             return False
-        known.update(op.results)
+        computed.update(op.results)
     return True
 
 
@@ -83,22 +80,24 @@ def _has_dynamic_sizes(op: Operation) -> bool:
     return any(DYNAMIC in RankedTensorType(value.type).shape for value in op.operands)
 
 
-def _constant_elements(generic: Operation, constants: set[Value]) -> set[Value]:
-    """Return the values that may be constant in the body of a `linalg.generic`, or outside."""
+def _add_constants(generic: Operation, constants: set[Value]) -> None:
+    """Add what may be constant of a `linalg.generic`: of its body and of its results."""
     block = body_of(generic)
-    elements = set(constants)
     first: dict[tuple[Value, str], Value] = {}
     same: dict[Value, Value] = {}
     maps = ArrayAttr(generic.attributes["indexing_maps"])
     for argument, value, places in zip(block.arguments, generic.operands, maps, strict=True):
         if value in constants:
-            elements.add(argument)
+            constants.add(argument)
         same[argument] = first.setdefault((value, str(places)), argument)
     for op in block.operations:
         operands = [same.get(value, value) for value in op.operands]
-        if _is_constant(op.operation, operands, elements):
-            elements.update(op.results)
-    return elements
+        if _is_constant(op.operation, operands, constants):
+            constants.update(op.results)
+    (*_, end) = block.operations
+    for result, value in zip(generic.results, end.operands, strict=True):
+        if value in constants:
+            constants.add(result)
 
 
 def _is_constant(op: Operation, operands: Sequence[Value], constants: set[Value]) -> bool:

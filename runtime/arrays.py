@@ -97,15 +97,13 @@ class NumpyArrays:
         if 0 in shape:
             return _empty_view(device, shape, dtype), 0
         array = np.asarray(array, dtype.numpy, order="C").reshape(shape)  # in native byte order
-        raw = array.view(np.dtype(f"u{dtype.itemsize}")) if dtype.itemsize <= 8 else array
+        raw = array.reshape(-1).view(np.uint8)
         lendable = raw.flags.writeable and raw.ctypes.data % ALIGNMENT == 0
         if lendable and not copy and device.dlpack[0] == 1:
             # By DLPack, whose end takes Python's lock: a worker of IREE may be the last to hold it.
-            lent = device.hal.from_dlpack_capsule(raw.reshape(-1).view(np.uint8).__dlpack__())
+            lent = device.hal.from_dlpack_capsule(raw.__dlpack__())
             return iree.HalBufferView(lent.get_buffer(), shape, dtype.hal), raw.ctypes.data
-        buffer = device.hal.allocator.allocate_buffer_copy(
-            _MEMORY, _USAGE, device.hal, raw.reshape(-1)
-        )
+        buffer = device.hal.allocator.allocate_buffer_copy(_MEMORY, _USAGE, device.hal, raw)
         return iree.HalBufferView(buffer, shape, dtype.hal), 0
 
     def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:

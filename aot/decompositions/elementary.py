@@ -30,6 +30,14 @@ def in_single(x: Tensor) -> Tensor:
     return x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
+def ends_of(dtype: torch.dtype) -> tuple[float, float]:
+    """Return the least and the largest number of a type of real numbers."""
+    if dtype.is_floating_point:
+        return -math.inf, math.inf
+    limits = torch.iinfo(dtype)
+    return limits.min, limits.max
+
+
 def of_reals(function: Callable[..., Tensor]) -> Decomposition:
     """Return a function of a real tensor that computes at least in float32."""
 

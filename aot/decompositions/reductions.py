@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
+from .elementary import ends_of
 from .family import Decomposition, Family
 
 aten = torch.ops.aten
@@ -67,21 +68,12 @@ def cumsum_of_one(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> A
     return x.to(dtype or (torch.int64 if whole else x.dtype)).clone()
 
 
-def _least(dtype: torch.dtype) -> float:
-    return -math.inf if dtype.is_floating_point else torch.iinfo(dtype).min
-
-
-def _largest(dtype: torch.dtype) -> float:
-    return math.inf if dtype.is_floating_point else torch.iinfo(dtype).max
-
-
-_NEUTRAL: dict[str, Callable[[torch.dtype], float]] = {
-    "sum": lambda dtype: 0,
-    "prod": lambda dtype: 1,
-    "amax": _least,
-    "amin": _largest,
-}
-"""The number of an element type with which a reduction gives the other number."""
+def _neutral(reduce: str, dtype: torch.dtype) -> float | None:
+    """Return the number with which a reduction gives the other number."""
+    if reduce in ("sum", "prod"):
+        return int(reduce == "prod")
+    least, largest = ends_of(dtype)
+    return {"amax": least, "amin": largest}.get(reduce)
 
 
 @FAMILY.decomposes(aten.scatter_reduce.two, reason="torch.onnx takes a mean for an assignment")
@@ -110,12 +102,13 @@ def scatter_without_itself(
     sizes = (*x.shape, *index.shape)
     if include_self or not x.dim() or all(isinstance(size, int) for size in sizes):
         return NotImplemented
-    if reduce not in _NEUTRAL or x.dtype is torch.bool:
+    neutral = None if x.dtype is torch.bool else _neutral(reduce, x.dtype)
+    if neutral is None:
         return NotImplemented
     ones = torch.ones(index.shape, dtype=torch.int32, device=x.device)
     counts = torch.zeros(x.shape, dtype=torch.int32, device=x.device)
     reached = counts.scatter_add(dim, index, ones) > 0
-    kept = x.masked_fill(reached, _NEUTRAL[reduce](x.dtype))
+    kept = x.masked_fill(reached, neutral)
     return torch.scatter_reduce(kept, dim, index, source, reduce)
 
 

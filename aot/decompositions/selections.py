@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .elementary import ends_of
 from .family import Family
 
 aten = torch.ops.aten
@@ -104,8 +105,7 @@ def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     last = x.movedim(dim, -1)
     counts = (last[..., :, None] == last[..., None, :]).to(torch.int64).sum(-1)
     most = counts == counts.amax(-1, True)
-    floating = x.dtype.is_floating_point
-    highest = math.inf if floating else torch.iinfo(x.dtype).max
+    _, highest = ends_of(x.dtype)
     value = torch.where(most, last, highest).amin(-1, True)
     places = torch.arange(last.shape[-1], device=x.device)
     index = torch.where(last == value, places, -1).amax(-1, True)

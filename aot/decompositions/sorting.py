@@ -8,12 +8,12 @@ network of exchanges in a loop, n log(n)^2 in all; the largest few are found one
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from .elementary import ends_of
 from .family import Family
 
 aten = torch.ops.aten
@@ -148,9 +148,7 @@ def _first_ones(x: Tensor, k: int, largest: bool) -> Tensor:
     places = torch.arange(x.shape[-1], device=x.device)
     left = torch.ones_like(x, dtype=torch.int32) != 0
     floating = x.dtype.is_floating_point
-    limits = torch.finfo(x.dtype) if floating else torch.iinfo(x.dtype)
-    lowest = -math.inf if floating else limits.min
-    highest = math.inf if floating else limits.max
+    lowest, highest = ends_of(x.dtype)
     missing = torch.isnan(x) if floating else None
     x = x if missing is None else torch.where(missing, highest, x)
     found = []

@@ -12,7 +12,7 @@ from __future__ import annotations
 from iree.compiler.ir import Operation
 
 from ..mlir_module import operations_within
-from .iree_emission import Emitter, tensor_type
+from .iree_emission import Emitter, tensor_type, with_element
 
 _ATTENTION = "torch.aten.scaled_dot_product_attention"
 
@@ -31,7 +31,7 @@ def _widen(attention: Operation) -> None:
         emit.converted(value, "f32") if tensor_type(value.type)[1] == narrow else value
         for value in attention.operands
     ]
-    kind = str(attention.result.type).rpartition(",")[0]
-    wide = emit.make(_ATTENTION.removeprefix("torch."), f"{kind},f32>", *operands)
+    kind = with_element(attention.result.type, "f32")
+    wide = emit.make(_ATTENTION.removeprefix("torch."), kind, *operands)
     attention.result.replace_all_uses_with(emit.converted(wide, narrow))
     attention.erase()

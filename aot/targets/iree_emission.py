@@ -37,6 +37,11 @@ def tensor_type(type_: Type) -> tuple[list[Size], str]:
     return known, rest.removesuffix(">")
 
 
+def with_element(type_: Type, element: str) -> str:
+    """Return the type of tensors of the same sizes whose elements have another type."""
+    return f"{str(type_).rpartition(',')[0]},{element}>"
+
+
 def number_of(value: Value) -> float | None:
     """Return the number that a constant of the torch dialect is; None where a value is none."""
     if not isinstance(value, OpResult):
@@ -104,8 +109,7 @@ class Emitter:
         """Return a tensor with elements of a type; itself where it has such."""
         if tensor_type(tensor.type)[1] == element:
             return tensor
-        kind = f"{str(tensor.type).rpartition(',')[0]},{element}>"
-        number = self.number(_NUMBERS_OF_TYPES[element])
+        kind, number = with_element(tensor.type, element), self.number(_NUMBERS_OF_TYPES[element])
         return self.make("prims.convert_element_type", kind, tensor, number)
 
     def real(self, value: float) -> Value:

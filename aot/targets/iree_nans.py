@@ -11,7 +11,7 @@ import math
 from iree.compiler.ir import Operation
 
 from ..mlir_module import operations_within
-from .iree_emission import FLOATS, Emitter, number_of, tensor_type
+from .iree_emission import FLOATS, Emitter, number_of, tensor_type, with_element
 
 _LOSES = {
     f"torch.aten.{name}"
@@ -44,8 +44,7 @@ def keep_nans(module_op: Operation) -> None:
 def _keep(op: Operation) -> None:
     emit = Emitter(op, after=True)
     given, result = op.operands[0], op.result
-    shape = str(given.type).rpartition(",")[0]
-    is_nan = emit.make("aten.isnan", f"{shape},i1>", given)
+    is_nan = emit.make("aten.isnan", with_element(given.type, "i1"), given)
     kept = emit.make("aten.where.self", str(result.type), is_nan, given, result)
     result.replace_all_uses_except(kept, kept.owner.operation)
 
@@ -55,13 +54,11 @@ def _find(op: Operation) -> None:
     emit = Emitter(op, after=True)
     given, dim, keep = op.operands
     place = op.results[len(op.results) - 1]
-    shape = str(given.type).rpartition(",")[0]
-    is_nan = emit.make("aten.isnan", f"{shape},i1>", given)
+    is_nan = emit.make("aten.isnan", with_element(given.type, "i1"), given)
     if str(dim.type) == "!torch.none":
         found = emit.make("aten.any", "!torch.vtensor<[],i1>", is_nan)
     else:
-        reduced = str(place.type).rpartition(",")[0]
-        found = emit.make("aten.any.dim", f"{reduced},i1>", is_nan, dim, keep)
+        found = emit.make("aten.any.dim", with_element(place.type, "i1"), is_nan, dim, keep)
     first = emit.make("aten.argmax", str(place.type), emit.converted(is_nan, "si32"), dim, keep)
     kept = emit.make("aten.where.self", str(place.type), found, first, place)
     place.replace_all_uses_except(kept, kept.owner.operation)
@@ -78,7 +75,7 @@ def _raise_from_the_end(power: Operation) -> None:
     """Let minus infinity to the power of a fraction be that of infinity, which is no NaN."""
     emit = Emitter(power)
     base = power.operands[0]
-    shape = str(base.type).rpartition(",")[0]
-    is_end = emit.make("aten.eq.Scalar", f"{shape},i1>", base, emit.real(-math.inf))
+    kind = with_element(base.type, "i1")
+    is_end = emit.make("aten.eq.Scalar", kind, base, emit.real(-math.inf))
     opposite = emit.scaled(base, -1.0)
     power.operands[0] = emit.make("aten.where.self", str(base.type), is_end, opposite, base)

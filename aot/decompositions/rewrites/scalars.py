@@ -1,8 +1,7 @@
 """Comparisons that the compiler folds wrongly, said in another way.
 
 Of float tensors with whole numbers, where the tensor is a constant: `full(2.0) < 1` came out true.
-Of a tensor with itself, which asks for NaN: `x == x` came out true. Where sizes vary the compiler
-takes a sum over that constant for one element, so whole numbers are asked as well.
+Of a float tensor with itself, which asks for NaN: `x == x` came out true.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from torch.fx import Node
 
 from .inserter import Inserter
 
-aten, prims = torch.ops.aten, torch.ops.prims
+aten = torch.ops.aten
 
 TARGETS = (
     aten.eq.Tensor,
@@ -32,16 +31,11 @@ def rewrite_comparison(inserter: Inserter) -> None:
     """Turn the number that a float tensor is compared with into a float; ask for NaN by name."""
     tensor, other = inserter.anchor.args
     assert isinstance(tensor, Node)
-    if other is tensor:
-        _compare_with_itself(inserter, tensor)
-    elif type(other) is int and tensor.meta["val"].dtype.is_floating_point:
-        inserter.anchor.args = (tensor, float(other))
-
-
-def _compare_with_itself(inserter: Inserter, tensor: Node) -> None:
     if not tensor.meta["val"].dtype.is_floating_point:
-        tensor = inserter.call(prims.convert_element_type.default, tensor, torch.float32)
-    if inserter.anchor.target is aten.ne.Tensor:
+        return
+    if type(other) is int:
+        inserter.anchor.args = (tensor, float(other))
+    elif other is tensor and inserter.anchor.target is aten.ne.Tensor:
         inserter.become(aten.isnan.default, tensor)
-    else:
+    elif other is tensor:
         inserter.become(aten.logical_not.default, inserter.call(aten.isnan.default, tensor))
