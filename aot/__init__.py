@@ -1,12 +1,44 @@
 """Export PyTorch programs ahead of time: models and functions to MLIR, and on to artifacts."""
 
 from . import _requirements as _requirements
-from .builder import GlobalAttributes
+from .capture.parameters.archives import (
+    ParameterArchive,
+    ParameterArchiveBuilder,
+    ParameterArchiveEntry,
+    save_module_parameters,
+)
+from .capture.parameters.externalize import externalize_module_parameters
+from .capture.programs.fx_programs import FxPrograms, FxProgramsBuilder
 from .compile import compile
-from .compiled_module import CompiledModule
-from .config import config
 from .decompositions import current_aot_decompositions, extend_aot_decompositions
-from .errors import (
+from .export import export
+from .ir.builder import GlobalAttributes
+from .lowering.import_phase import ImportPhase
+from .output import ExportOutput
+from .procedural.calls.jittable import jittable
+from .procedural.globals.declare import (
+    export_buffers,
+    export_global,
+    export_global_tree,
+    export_parameters,
+)
+from .procedural.globals.types import (
+    AbstractBool,
+    AbstractF32,
+    AbstractF64,
+    AbstractI32,
+    AbstractI64,
+    AbstractIndex,
+    AbstractTensor,
+    abstractify,
+)
+from .procedural.module.compiled_module import CompiledModule
+from .procedural.module.control_flow import cond, for_loop, while_loop
+from .procedural.module.emitter import IREE, print
+from .procedural.values.errors import ProcedureTraceError
+from .raising.torch_program import TorchProgram, to_torch
+from .spec.config import config
+from .spec.errors import (
     ArtifactError,
     CompileError,
     DeviceError,
@@ -18,42 +50,10 @@ from .errors import (
     SignatureError,
     UnsupportedOpError,
 )
-from .export import export
-from .externalize import externalize_module_parameters
-from .fx_programs import FxPrograms, FxProgramsBuilder
-from .output import ExportOutput
-from .params import (
-    ParameterArchive,
-    ParameterArchiveBuilder,
-    ParameterArchiveEntry,
-    save_module_parameters,
-)
-from .phases import ImportPhase
-from .procedural.abstract import (
-    AbstractBool,
-    AbstractF32,
-    AbstractF64,
-    AbstractI32,
-    AbstractI64,
-    AbstractIndex,
-    AbstractTensor,
-    abstractify,
-)
-from .procedural.control_flow import cond, for_loop, while_loop
-from .procedural.declare import (
-    export_buffers,
-    export_global,
-    export_global_tree,
-    export_parameters,
-)
-from .procedural.emitter import IREE, print
-from .procedural.errors import ProcedureTraceError
-from .procedural.jittable import jittable
-from .specs import DimensionInputInfo, InputInfo, NamedDimension, ShapeBounds
-from .tensor_traits import DeviceAffinity, DeviceTensorTrait, ExternalTensorTrait
-from .to_torch import TorchProgram, to_torch
-from .tuning import Trial, Tuned, tune
+from .spec.inputs import DimensionInputInfo, InputInfo, NamedDimension, ShapeBounds
+from .spec.tensor_traits import DeviceAffinity, DeviceTensorTrait, ExternalTensorTrait
 from .verify import Numerics, NumericsError, Report
+from .verify.tuning import Trial, Tuned, tune
 
 __all__ = [
     "IREE",

@@ -31,12 +31,12 @@ from iree.build.executor import (
     Scheduler,
 )
 
-from pelton.runtime.cpu import available_processors
+from pelton.runtime.device.cpu import available_processors
 
 from .build_origin import Origin, call_pickled, dumps
-from .errors import ExportError, PeltonError, SourceLocation, user_failure, user_location
+from .capture.parameters.archives import ParameterArchiveBuilder
 from .output import ExportOutput
-from .params import ParameterArchiveBuilder
+from .spec.errors import ExportError, PeltonError, SourceLocation, user_failure, user_location
 
 __all__ = ["turbine_generate"]
 

@@ -12,17 +12,17 @@ from pelton.runtime.executable import Executable, load
 from pelton.runtime.files import StrPath
 from pelton.runtime.progress import stage
 
-from .artifacts import Storage, recipe
-from .builder import ModuleBuilder
-from .capture import TRACING_LOCK
-from .config import CONFIGURED, Configured
-from .errors import ExportError
+from .capture.trace import TRACING_LOCK
 from .export import assemble, trace_callable
-from .mlir_module import new_module
+from .ir.builder import ModuleBuilder
+from .ir.module import new_module
 from .output import ExportOutput
-from .profiles import Profiles
-from .tuning import tune as find_fastest
+from .spec.config import CONFIGURED, Configured
+from .spec.errors import ExportError
+from .spec.profiles import Profiles
+from .targets.recipe import Storage, recipe
 from .verify import Numerics
+from .verify.tuning import tune as find_fastest
 
 
 def compile(
@@ -80,7 +80,7 @@ def compile(
         NumericsError: `check` found that the program computes something else.
 
     Example:
-        >>> from pelton.aot.specs import InputInfo
+        >>> from pelton.aot.spec.inputs import InputInfo
         >>> def scale(x, factor):
         ...     return x * factor
         >>> double = compile(scale, args=[InputInfo(((1, 2, 4), 3), torch.float32), 2.0])

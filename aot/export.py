@@ -12,30 +12,30 @@ import torch
 from iree.compiler.ir import Operation, StringAttr
 from torch.export import ExportedProgram
 
+from pelton.runtime.call.signature import ConstantSpec, Signature
 from pelton.runtime.files import StrPath
 from pelton.runtime.progress import stage
-from pelton.runtime.signature import ConstantSpec, Signature
 
-from .builder import ExternalParameter, ModuleBuilder, ModuleBuilderOptions
-from .capture import TRACING_LOCK, capture
-from .compiled_module import CompiledModule
-from .custom_ops.expand import expand_custom_ops
+from .capture.eager_program import EagerProgram
+from .capture.program import Program
+from .capture.programs.fx_programs import STATE_PREFIX, FxPrograms
+from .capture.prune_constants import without_constants
+from .capture.signature import signature_of_capture, signature_of_program, with_constraints_of
+from .capture.trace import TRACING_LOCK, capture
 from .decompositions import current_aot_decompositions
-from .eager import EagerProgram
-from .errors import ExportError, warn_user
-from .freezing import without_constants
-from .fx_programs import STATE_PREFIX, FxPrograms
-from .importer import import_program
-from .in_place import state_in_place_use
-from .mlir_module import new_module, read_module, set_signature
-from .normalize import Program
+from .decompositions.legalize_program import prepare
+from .ir.builder import ExternalParameter, ModuleBuilder, ModuleBuilderOptions
+from .ir.input_aliasing import state_in_place_use
+from .ir.module import new_module, read_module, set_signature
+from .ir.state_accessors import add_state_accessors, state_name
+from .lowering.custom.expand import expand_custom_ops
+from .lowering.importer import import_program
+from .lowering.parameter_names import ExternalParameters, ProgramTensors
 from .output import ExportOutput
-from .prepare import prepare
-from .profiles import Profiles, with_profiles
-from .program_tensors import ExternalParameters, ProgramTensors
-from .signatures import signature_of_capture, signature_of_program, with_constraints_of
-from .state import add_state_accessors, state_name
-from .tensor_traits import DeviceAffinity
+from .procedural.module.compiled_module import CompiledModule
+from .spec.errors import ExportError, warn_user
+from .spec.profiles import Profiles, with_profiles
+from .spec.tensor_traits import DeviceAffinity
 
 
 @dataclasses.dataclass

@@ -12,24 +12,24 @@ from iree.compiler.api import Output, Session
 from iree.compiler.ir import MLIRError, Operation
 
 from pelton.runtime.archive import ParameterSource
+from pelton.runtime.artifacts.vmfb import ParameterTable
+from pelton.runtime.call.signature import Signature
 from pelton.runtime.files import StrPath, atomic_path
 from pelton.runtime.progress import stage
-from pelton.runtime.signature import Signature
-from pelton.runtime.vmfb import ParameterTable
 
-from .artifacts import Recipe, Storage, recipe
-from .builder import ExternalParameter, by_scope
-from .config import CONFIGURED, Configured
-from .errors import ExportError, ParameterError, warn_user
-from .fingerprint import Resources
-from .mlir_module import parameters_of, run_passes, signatures_of, write_module
-from .params import ParameterArchiveBuilder
-from .phases import ImportPhase, lower_to
+from .capture.parameters.archives import ParameterArchiveBuilder
+from .ir.builder import ExternalParameter, by_scope
+from .ir.digest import Resources
+from .ir.module import parameters_of, run_passes, signatures_of, write_module
+from .lowering.import_phase import ImportPhase, lower_to
+from .raising.onnx import OnnxProgram, to_onnx
+from .raising.torch_program import open_module
+from .spec.config import CONFIGURED, Configured
+from .spec.errors import ExportError, ParameterError, warn_user
 from .targets import Artifact, CompileInput, FunctionReport, ReportingTarget
-from .targets.onnx import OnnxProgram, to_onnx
-from .to_torch import open_module
-from .tuning import tune as find_fastest
+from .targets.recipe import Recipe, Storage, recipe
 from .verify import Numerics, Report, Verification
+from .verify.tuning import tune as find_fastest
 
 
 class BuiltModule(Protocol):

@@ -25,7 +25,7 @@ from rich.table import Table
 
 from pelton import aot, runtime
 from pelton.runtime.archive import open_archive, write_archive
-from pelton.runtime.parameter import CHUNK_BYTES, Parameter, parameter_of
+from pelton.runtime.archive.parameter import CHUNK_BYTES, Parameter, parameter_of
 
 TENSORS = 16
 SUFFIXES = (".irpa", ".safetensors")

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pelton import aot
-from pelton.aot.fingerprint import Resources, module_digest
+from pelton.aot.ir.digest import Resources, module_digest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from models import GPT, parameter_count

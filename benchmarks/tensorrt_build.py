@@ -39,7 +39,7 @@ Measured = dict[str, float]
 def with_pelton(model: torch.nn.Module, folder: Path) -> int:
     """Compile with Pelton; return the layers of the network."""
     from pelton import aot
-    from pelton.runtime.trtm import open_trtm
+    from pelton.runtime.artifacts.trtm import open_trtm
 
     batch, length = aot.NamedDimension("batch", *BATCH), aot.NamedDimension("length", *LENGTH)
     out = aot.export(model, args=[aot.InputInfo((batch, length), torch.int64)])

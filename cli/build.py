@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         DeviceError: The Ray cluster cannot be reached.
     """
     with stage("loading the compiler"):
-        from pelton.runtime.cpu import available_processors
+        from pelton.runtime.device.cpu import available_processors
 
         from .jobs.matrix import read_jobs
         from .jobs.schedule import Schedule

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from pelton.aot.cache import CacheEntry, CompileCache
+    from pelton.aot.targets.cache import CacheEntry, CompileCache
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -71,8 +71,8 @@ def run_clear(args: argparse.Namespace) -> int:
 
 
 def _cache(args: argparse.Namespace) -> CompileCache:
-    from pelton.aot.cache import CompileCache
-    from pelton.aot.config import USER_CACHE_DIR, config
+    from pelton.aot.spec.config import USER_CACHE_DIR, config
+    from pelton.aot.targets.cache import CompileCache
 
     folder = args.folder or config.cache_dir or USER_CACHE_DIR
     return CompileCache(folder, config.cache_size_bytes)

@@ -13,11 +13,10 @@ from typing import Any
 import iree.runtime
 
 from pelton.runtime.archive import open_archive
-from pelton.runtime.errors import ArtifactError
-from pelton.runtime.files import FileKind, StrPath, sniff
-from pelton.runtime.manifest import LIBRARIES, EntryPoint, Manifest
-from pelton.runtime.package import number_kind
-from pelton.runtime.signature import (
+from pelton.runtime.artifacts.manifest import LIBRARIES, EntryPoint, Manifest
+from pelton.runtime.artifacts.trtm import open_trtm
+from pelton.runtime.artifacts.vmfb import ParameterTable, describe_target, read_info
+from pelton.runtime.call.signature import (
     SIGNATURE_KEY,
     STATE_GET,
     STATE_SET,
@@ -27,9 +26,10 @@ from pelton.runtime.signature import (
     Signature,
     TensorSpec,
 )
-from pelton.runtime.sizes import render
-from pelton.runtime.trtm import open_trtm
-from pelton.runtime.vmfb import ParameterTable, describe_target, read_info
+from pelton.runtime.call.sizes import render
+from pelton.runtime.engines.trtm_module import number_kind
+from pelton.runtime.errors import ArtifactError
+from pelton.runtime.files import FileKind, StrPath, sniff
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def describe(path: StrPath) -> Description:
 
 
 def _read_mlir(description: Description) -> None:
-    from pelton.aot.mlir_module import parameters_of, read_module, signatures_of
+    from pelton.aot.ir.module import parameters_of, read_module, signatures_of
 
     module_op = read_module(description.path)
     _add_signatures(description, signatures_of(module_op))

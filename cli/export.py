@@ -163,7 +163,7 @@ def _call(what: str, function: Any, *args: Any) -> Any:
     except PeltonError:
         raise
     except Exception as error:
-        from pelton.aot.errors import user_failure
+        from pelton.aot.spec.errors import user_failure
 
         raise user_failure(what, error) from error
 
@@ -172,7 +172,7 @@ def argument_of(given: Input) -> Any:
     """Return what `export` takes for an input: a spec, an example, or a constant."""
     import torch
 
-    from pelton.aot.specs import DimensionInputInfo, InputInfo
+    from pelton.aot.spec.inputs import DimensionInputInfo, InputInfo
 
     value = given.value
     if isinstance(value, Path):
@@ -193,7 +193,7 @@ _FREE_EXAMPLE = 3
 
 
 def _info_size(size: int | Range) -> Any:
-    from pelton.aot.specs import NamedDimension
+    from pelton.aot.spec.inputs import NamedDimension
 
     if isinstance(size, int):
         return size

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pelton.runtime.dtypes import DTYPES, DType
+from pelton.runtime.call.dtypes import DTYPES, DType
 from pelton.runtime.errors import ArtifactError, SignatureError
 
 HELP = "SHAPExTYPE[=VALUES], @FILE.npy or a number, with NAME: before it to pass it by name"

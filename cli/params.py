@@ -18,9 +18,9 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 from rich.table import Table
 
 from pelton.runtime.archive import check_parameters, load_parameters, write_archive
+from pelton.runtime.archive.parameter import Parameter, type_text
+from pelton.runtime.archive.parameter_set import ParameterSet
 from pelton.runtime.errors import PeltonError
-from pelton.runtime.parameter import Parameter, type_text
-from pelton.runtime.parameter_set import ParameterSet
 
 _SCOPE = ""
 

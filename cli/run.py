@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from pelton.runtime import Function, load, trees
+from pelton.runtime import Function, load
+from pelton.runtime.archive.parameter import parameter_of
+from pelton.runtime.call import pytrees
+from pelton.runtime.call.signature import ConstantSpec, Leaf, Signature, TensorSpec
 from pelton.runtime.errors import SignatureError
 from pelton.runtime.files import atomic_write
-from pelton.runtime.parameter import parameter_of
 from pelton.runtime.progress import stage
-from pelton.runtime.signature import ConstantSpec, Leaf, Signature, TensorSpec
 
 from .inputs import HELP, Input, Range, Tensor, add_input_option, array_of
 from .parameters import add_parameters_option, parameters_of
@@ -116,10 +117,10 @@ def _value(given: Input, leaf: Leaf) -> Any:
 def _emit(signature: Signature, result: Any, outputs: Sequence[Path]) -> None:
     """Save as many results as there are files for, and print the others."""
     leaves: list[Any] = [None] * len(signature.results)
-    trees.flatten(signature.result_tree, result, leaves, "result")
+    pytrees.flatten(signature.result_tree, result, leaves, "result")
     if len(outputs) > len(leaves):
         raise SignatureError(f"there are {len(leaves)} results for {len(outputs)} --output")
-    paths = trees.leaf_paths(signature.result_tree, "result")
+    paths = pytrees.leaf_paths(signature.result_tree, "result")
     for index, (leaf, spec) in enumerate(zip(leaves, signature.results, strict=True)):
         # Results of a call without tensors may be torch's; this reads tensors of any library.
         value = parameter_of("result", leaf).array() if isinstance(spec, TensorSpec) else leaf

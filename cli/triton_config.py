@@ -14,10 +14,10 @@ from urllib.parse import quote
 
 import numpy as np
 
+from pelton.runtime.archive.parameter_set import ParameterSet
+from pelton.runtime.artifacts.manifest import LIBRARIES, EntryPoint, Manifest, Port, Role
+from pelton.runtime.call.sizes import UNKNOWN, Dim, names_in
 from pelton.runtime.errors import ArtifactError
-from pelton.runtime.manifest import LIBRARIES, EntryPoint, Manifest, Port, Role
-from pelton.runtime.parameter_set import ParameterSet
-from pelton.runtime.sizes import UNKNOWN, Dim, names_in
 
 Backend = Literal["tensorrt", "onnxruntime"]
 """The server's backend that runs a model: engines, or the reference graphs."""

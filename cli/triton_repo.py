@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 from urllib.parse import quote
 
+from pelton.runtime.artifacts.manifest import EntryPoint
+from pelton.runtime.artifacts.trtm import Package, open_trtm
 from pelton.runtime.errors import ArtifactError
 from pelton.runtime.files import atomic_folder
-from pelton.runtime.manifest import EntryPoint
-from pelton.runtime.trtm import Package, open_trtm
 
 from .terminal import say
 from .triton_config import BACKENDS, Backend, ModelConfig, model_config

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from pelton.runtime.artifacts.trtm import MANIFEST, open_trtm
 from pelton.runtime.files import atomic_folder
 from pelton.runtime.progress import stage
-from pelton.runtime.trtm import MANIFEST, open_trtm
 
 from .terminal import say
 

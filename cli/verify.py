@@ -13,7 +13,7 @@ from .export import load_program
 from .parameters import add_parameters_option, parameters_of
 
 if TYPE_CHECKING:
-    from pelton.runtime.vmfb import VmfbInfo
+    from pelton.runtime.artifacts.vmfb import VmfbInfo
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     """
     with stage("loading the compiler"):
         from pelton.aot import Numerics, NumericsError, export
-        from pelton.runtime.vmfb import read_info
+        from pelton.runtime.artifacts.vmfb import read_info
     options = Numerics(
         seeds=range(args.seeds),
         nonfinite=args.nonfinite,

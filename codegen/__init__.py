@@ -4,7 +4,7 @@ It knows MLIR and IREE, and neither torch nor the rest of Pelton, so that a comp
 its own starts at once.
 """
 
-from .changes import Changes, channels_of_tile
+from .passes import Changes, channels_of_tile
 from .process import compile_file_isolated, processor_target
 from .session import CompilerFailed, compile_file
 

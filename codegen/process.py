@@ -17,7 +17,7 @@ from typing import Any
 
 from iree.compiler.api import Session, ctypes_dl
 
-from .changes import Changes
+from .passes import Changes
 from .session import CompilerFailed, compile_with
 
 _PROGRAM = """\

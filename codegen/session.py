@@ -10,7 +10,7 @@ from typing import Any
 
 from iree.compiler.api import Invocation, Output, Session, Source, ctypes_dl
 
-from .changes import Changes
+from .passes import Changes
 
 _SEVERITIES = ("note", "warning", "error", "remark")
 _CALLBACK = ctypes.CFUNCTYPE(

@@ -1,7 +1,11 @@
 """Load and call what Pelton compiled; needs numpy and an engine, neither torch nor a compiler."""
 
-from .archive import open_archive
-from .devices import DeviceInfo, devices
+from .archive.archives import open_archive
+from .archive.parameter_set import ParameterSet
+from .call.input_infos import DimensionInputInfo, InputInfo, ScalarInputInfo, ShapeBounds
+from .call.signature import Signature
+from .call.sizes import Profile
+from .device.devices import DeviceInfo, devices
 from .errors import (
     ArtifactError,
     CompileError,
@@ -15,10 +19,6 @@ from .errors import (
     UnsupportedOpError,
 )
 from .executable import Executable, Function, State, load
-from .input_infos import DimensionInputInfo, InputInfo, ScalarInputInfo, ShapeBounds
-from .parameter_set import ParameterSet
-from .signature import Signature
-from .sizes import Profile
 
 __all__ = [
     "ArtifactError",

@@ -10,16 +10,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from . import trees
-from .binding import Binder
-from .engine import LoadedModule, Run
+from .artifacts.manifest import Manifest
+from .artifacts.vmfb import VmfbInfo
+from .call import pytrees
+from .call.binding import Binder
+from .call.input_infos import Info, input_infos
+from .call.signature import STATE_GET, STATE_SET, Signature
+from .engines.engine import LoadedModule, Run
+from .engines.loaders import LOADERS
 from .errors import ArtifactError, PeltonError, SignatureError
 from .files import FileKind, StrPath, atomic_write, sniff
-from .input_infos import Info, input_infos
-from .loaders import LOADERS
-from .manifest import Manifest
-from .signature import STATE_GET, STATE_SET, Signature
-from .vmfb import VmfbInfo
 
 
 def load(
@@ -254,7 +254,7 @@ class Function:
         if not self._binder.fits(leaves):
             self._binder.explain(leaves)
         results = self._run(leaves)
-        return results[0] if self._tree == 0 else trees.unflatten(self._tree, results)
+        return results[0] if self._tree == 0 else pytrees.unflatten(self._tree, results)
 
     def call_leaves(self, leaves: Sequence[Any]) -> list[Any]:
         """Call with the leaves that are inputs at run time, of which nothing is checked.

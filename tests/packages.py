@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from pelton import aot
-from pelton.aot.targets.onnx import OnnxProgram
-from pelton.runtime import sizes
+from pelton.aot.raising.onnx import OnnxProgram
 from pelton.runtime.archive import write_archive
-from pelton.runtime.manifest import (
+from pelton.runtime.archive.parameter import parameter_of
+from pelton.runtime.artifacts.manifest import (
     PARAMETERS,
     STATE,
     Bounds,
@@ -22,9 +22,9 @@ from pelton.runtime.manifest import (
     Role,
     member_name,
 )
-from pelton.runtime.parameter import parameter_of
-from pelton.runtime.signature import Signature
-from pelton.runtime.trtm import Contents, write_trtm
+from pelton.runtime.artifacts.trtm import Contents, write_trtm
+from pelton.runtime.call import sizes
+from pelton.runtime.call.signature import Signature
 
 ENGINE_VERSION = "1.7.1.116"
 

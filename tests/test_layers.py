@@ -20,14 +20,13 @@ FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("
 LONGEST_FILE = 600
 
 RUNTIME_FOR_AOT = {
-    "archive", "archive_irpa", "binding", "cpu", "dtypes", "errors", "files", "manifest",
-    "parameter", "parameter_set", "progress", "signature", "sizes", "trees", "trtm", "vmfb",
+    "archive", "artifacts", "call", "device.cpu", "errors", "files", "progress",
 }  # fmt: skip
 """What the export may know of the runtime: formats and facts, none of what loads and calls."""
 
 RUNS_ARTIFACTS = (
-    "aot/compile.py", "aot/custom_ops/jit.py", "aot/export.py", "aot/tuning.py", "aot/verify",
-    "aot/dynamo", "aot/bench",
+    "aot/compile.py", "aot/custom_ops/eager.py", "aot/export.py", "aot/verify", "aot/dynamo",
+    "aot/bench",
 )  # fmt: skip
 """The places of the export that also load and call what they compiled."""
 
@@ -55,16 +54,18 @@ RULES = (
     Rule("torch", ("aot/", "cli/")),
     Rule("iree.compiler", ("aot/", "cli/", "codegen/")),
     Rule("iree.runtime", ("runtime/", "cli/")),
-    Rule("tensorrt", ("aot/targets/tensorrt", "runtime/tensorrt", "cli/"), lazily=True),
-    Rule("tensorrt_rtx", ("aot/targets/tensorrt", "runtime/tensorrt", "cli/"), lazily=True),
-    Rule("onnx", ("aot/targets/",), lazily=True),
-    Rule("onnxscript", ("aot/targets/",), lazily=True),
-    Rule("onnxruntime", ("aot/targets/", "aot/bench/", "runtime/reference"), lazily=True),
+    Rule("tensorrt", ("aot/targets/tensorrt", "runtime/engines/", "cli/"), lazily=True),
+    Rule("tensorrt_rtx", ("aot/targets/tensorrt", "runtime/engines/", "cli/"), lazily=True),
+    Rule("onnx", ("aot/raising/", "aot/targets/"), lazily=True),
+    Rule("onnxscript", ("aot/raising/",), lazily=True),
+    Rule("onnxruntime", ("aot/targets/", "aot/bench/", "runtime/engines/onnxruntime"), lazily=True),
     Rule("matplotlib", ("aot/bench/",), lazily=True),
     Rule("transformers", (), lazily=True),
     Rule("iree.build", ("aot/build_actions", "aot/build_origin")),
     Rule("ray", ("cli/jobs/ray_executor",), lazily=True),
-    Rule("torch._export.serde", ("aot/fx_graphs.py",), lazily=True),  # loads TorchDynamo
+    Rule(
+        "torch._export.serde", ("aot/capture/programs/graph_json.py",), lazily=True
+    ),  # loads TorchDynamo
     Rule("pickle", ("aot/build_origin",)),  # between processes of one build, never a file
     Rule("aot", ()),
     Rule("cli", ()),
@@ -145,8 +146,9 @@ def test_export_knows_only_formats_and_facts_of_the_runtime() -> None:
     wrong = []
     for found in IMPORTS:
         if found.place.startswith("aot/") and is_within(found.module, "pelton.runtime"):
-            submodule = found.module.split(".")[2]
-            if submodule not in RUNTIME_FOR_AOT and not found.place.startswith(RUNS_ARTIFACTS):
+            submodule = found.module.removeprefix("pelton.runtime.")
+            known = any(is_within(submodule, name) for name in RUNTIME_FOR_AOT)
+            if not known and not found.place.startswith(RUNS_ARTIFACTS):
                 wrong.append(str(found))
     assert wrong == []
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pelton.runtime.files import StrPath, atomic_write
 
-from ..errors import ArtifactError, MissingDependencyError
+from ..spec.errors import ArtifactError, MissingDependencyError
 from .report import FAILED, Report, Row
 
 _COLORS = {

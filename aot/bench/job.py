@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from ..examples import random_tensor
-from ..specs import DimensionInputInfo, InputInfo, bounds_of_size
+from ..capture.example_inputs import random_tensor
+from ..spec.inputs import DimensionInputInfo, InputInfo, bounds_of_size
 
 Argument = Any
 """What `aot.export` takes for an argument: a spec, a tensor, a constant, or containers of them."""

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from pelton.runtime.cpu import available_processors
+from pelton.runtime.device.cpu import available_processors
 from pelton.runtime.progress import stage
 
-from ..errors import ExportError
+from ..spec.errors import ExportError
 from .job import Job
 from .report import ABSENT, FAILED, MEASURED, Report, Row, compare
 from .ways import absence, check_way

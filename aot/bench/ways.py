@@ -16,12 +16,12 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from pelton.runtime.devices import devices
+from pelton.runtime.device.devices import devices
 from pelton.runtime.executable import load
 
-from ..errors import ExportError
 from ..export import export
 from ..output import ExportOutput
+from ..spec.errors import ExportError
 from ..targets.table import TARGETS, find_target
 from .job import Job, Subject
 

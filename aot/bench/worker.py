@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from pelton.runtime.devices import set_thread_count
+from pelton.runtime.device.devices import set_thread_count
 
 from .job import Job, Subject
 from .ways import Prepared, prepare

@@ -1,8 +1,8 @@
 """Operators of the user's own, with a body in MLIR."""
 
-from .bodies import BodyBuilder
-from .expand import expand_custom_ops
-from .registry import custom_op, register_body
+from ..lowering.custom.bodies import BodyBuilder
+from ..lowering.custom.expand import expand_custom_ops
+from .define import custom_op, register_body
 from .standard import trace_tensor, transfer_to_device
 
 __all__ = [

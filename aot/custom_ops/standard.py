@@ -10,10 +10,10 @@ import torch
 from iree.compiler.dialects import flow
 from iree.compiler.ir import RankedTensorType, Value
 
-from ..affinity import affinity_attribute
-from ..tensor_traits import DeviceAffinity
-from .bodies import BodyBuilder
-from .registry import custom_op
+from ..ir.affinity import affinity_attribute
+from ..lowering.custom.bodies import BodyBuilder
+from ..spec.tensor_traits import DeviceAffinity
+from .define import custom_op
 
 
 def _show(key: str, tensor: torch.Tensor) -> None:

@@ -15,7 +15,7 @@ from iree.compiler import ir
 from torch._export.utils import _get_decomp_for_cia
 from torch._ops import OpOverload
 
-from .family import Decomposition, Entry
+from .registry import Decomposition, Entry
 
 aten = torch.ops.aten
 

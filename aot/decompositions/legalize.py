@@ -14,7 +14,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from .family import Decomposition, DecompositionTable
+from .registry import Decomposition, DecompositionTable
 from .rewrites import rewrite_graph
 from .table import corrections, current_aot_decompositions
 

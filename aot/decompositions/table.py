@@ -10,82 +10,75 @@ from functools import lru_cache
 from torch._decomp import get_decompositions, remove_decompositions
 from torch._ops import OperatorBase, OpOverloadPacket
 
-from . import (
+from .attention import dense_attention, flash_attention
+from .dialect import torch_decompositions
+from .indexing import data_dependent, gather
+from .linalg import dense, lu, qr, svd
+from .nn import backward, moe, random_numbers
+from .pointwise import (
     activations,
-    attention,
-    backward,
-    bessel,
     booleans,
-    chance,
-    complexes,
-    convolutions,
-    data_dependent,
-    dense,
-    doubles,
+    complex_numbers,
     elementary,
-    elimination,
-    experts,
-    flash_attention,
-    fourier,
-    gamma,
-    indexing,
+    half,
     integers,
-    jacobi,
     movement,
-    narrow_floats,
     narrow_integers,
+)
+from .reductions import (
     normalization,
     ordering,
-    orthogonal,
-    padding,
-    polynomials,
-    pooling,
-    reductions,
-    sampling,
-    selections,
+    scatter,
     sorting,
-    special,
-    windows,
+    statistics,
 )
-from .dialect import torch_decompositions
-from .family import DecompositionTable, Entry, chain
+from .registry import DecompositionTable, Entry, chain
+from .special import bessel, error_functions, float64, gamma, polynomials
+from .windows import (
+    convolutions,
+    fft,
+    interpolate,
+    padding,
+    pooling,
+    pooling_indices,
+)
 
 FAMILIES = (
     activations.FAMILY,
-    attention.FAMILY,
+    dense_attention.FAMILY,
     backward.FAMILY,
     pooling.FAMILY,
     convolutions.FAMILY,
     data_dependent.FAMILY,
-    experts.FAMILY,
+    moe.FAMILY,
     flash_attention.FAMILY,
-    fourier.FAMILY,
+    fft.FAMILY,
     padding.FAMILY,
-    sampling.FAMILY,
+    interpolate.FAMILY,
     movement.FAMILY,
-    complexes.FAMILY,
-    narrow_floats.FAMILY,
+    complex_numbers.FAMILY,
+    half.FAMILY,
     narrow_integers.FAMILY,
     normalization.FAMILY,
     booleans.FAMILY,
     integers.FAMILY,
-    doubles.FAMILY,
+    float64.FAMILY,
     dense.FAMILY,
     elementary.FAMILY,
-    elimination.FAMILY,
-    indexing.FAMILY,
+    lu.FAMILY,
+    gather.FAMILY,
     ordering.FAMILY,
-    reductions.FAMILY,
+    statistics.FAMILY,
     sorting.FAMILY,
-    orthogonal.FAMILY,
-    jacobi.FAMILY,
-    special.FAMILY,
+    qr.FAMILY,
+    svd.FAMILY,
+    error_functions.FAMILY,
     bessel.FAMILY,
     gamma.FAMILY,
     polynomials.FAMILY,
-    selections.FAMILY,
-    chance.FAMILY,
-    windows.FAMILY,
+    scatter.FAMILY,
+    random_numbers.FAMILY,
+    pooling_indices.FAMILY,
 )
 """Our own decompositions; where two share an operator, the earlier is asked first."""
 
@@ -94,7 +87,7 @@ _current: ContextVar[DecompositionTable | None] = ContextVar("aot_decompositions
 
 def _own_entries() -> tuple[Entry, ...]:
     entries = [entry for family in FAMILIES for entry in family.entries]
-    return (*entries, *experts.entries_of_loaded_libraries())
+    return (*entries, *moe.entries_of_loaded_libraries())
 
 
 @lru_cache(maxsize=2)

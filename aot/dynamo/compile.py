@@ -12,14 +12,14 @@ from torch.fx import Graph, GraphModule
 from pelton.runtime.executable import load
 from pelton.runtime.progress import stage
 
-from ..builder import ModuleBuilder
-from ..capture import TRACING_LOCK
-from ..errors import CompileError, ExportError, UnsupportedOpError
+from ..capture.signature import signature_of_program
+from ..capture.trace import TRACING_LOCK
+from ..decompositions.legalize_program import prepare
 from ..export import Traced, assemble
-from ..mlir_module import new_module
+from ..ir.builder import ModuleBuilder
+from ..ir.module import new_module
 from ..output import ExportOutput
-from ..prepare import prepare
-from ..signatures import signature_of_program
+from ..spec.errors import CompileError, ExportError, UnsupportedOpError
 from .compiled import GraphCall, Run, boxed, call_of
 from .graph import Parts, take_apart
 from .legalize import with_whole_attention, without_strides

@@ -14,12 +14,12 @@ from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
-from ..capture import TRACING_LOCK, tracing_settings
+from ..capture.trace import TRACING_LOCK, tracing_settings
 from ..decompositions import current_aot_decompositions
 from ..decompositions.legalize import applies
-from ..errors import ExportError, SourceLocation, is_user_file
-from ..importer import location_of
-from ..targets.onnx import unsupported_operators
+from ..lowering.importer import location_of
+from ..raising.onnx import unsupported_operators
+from ..spec.errors import ExportError, SourceLocation, is_user_file
 from .compile import module_of, prepared
 from .compiled import boxed
 from .legalize import DECOMPOSED_FIRST

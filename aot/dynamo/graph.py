@@ -30,7 +30,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.utils import _pytree as pytree
 from torch.utils._sympy.value_ranges import ValueRanges
 
-from ..errors import UnsupportedOpError
+from ..spec.errors import UnsupportedOpError
 
 
 @dataclass(frozen=True)

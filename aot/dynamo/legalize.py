@@ -9,9 +9,9 @@ from torch._decomp import decomposition_table
 from torch._ops import OperatorBase
 from torch.fx import GraphModule, Node
 
-from ..decompositions.family import Decomposition
-from ..errors import UnsupportedOpError
-from ..importer import location_of
+from ..decompositions.registry import Decomposition
+from ..lowering.importer import location_of
+from ..spec.errors import UnsupportedOpError
 from .graph import copy_of
 from .random_numbers import dropout
 

@@ -6,8 +6,8 @@ import warnings
 
 from torch.fx import GraphModule
 
-from ..errors import PeltonError, SourceLocation
-from ..importer import location_of
+from ..lowering.importer import location_of
+from ..spec.errors import PeltonError, SourceLocation
 
 
 def tell_fallback(module: GraphModule, error: PeltonError, target: str) -> None:

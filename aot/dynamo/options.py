@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from ..artifacts import Recipe, Storage, recipe
-from ..config import CONFIGURED
-from ..errors import DeviceError, ExportError
+from ..spec.config import CONFIGURED
+from ..spec.errors import DeviceError, ExportError
 from ..targets import find_target
+from ..targets.recipe import Recipe, Storage, recipe
 
 DEVICES = {
     "cpu": "cpu",

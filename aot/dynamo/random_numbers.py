@@ -17,8 +17,8 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule, Node, map_arg
 from torch.utils import _pytree as pytree
 
-from ..errors import UnsupportedOpError
-from ..importer import location_of
+from ..lowering.importer import location_of
+from ..spec.errors import UnsupportedOpError
 from .graph import copy_of, layout_of
 
 aten = torch.ops.aten

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import torch
 from torch.fx import GraphModule
 
-from ..errors import PeltonError
+from ..spec.errors import PeltonError
 from .compile import compile_graph
 from .legalize import DECOMPOSED_FIRST
 from .options import Options, read_options

@@ -22,9 +22,16 @@ from iree.compiler.ir import (
 from iree.compiler.ir import Type as IrType
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_map
 
-from ..affinity import attributes_from_argument_device_affinities
-from ..builder import GlobalAttributes, ModuleBuilder
-from ..procedural.abstract import (
+from ..ir.affinity import attributes_from_argument_device_affinities
+from ..ir.builder import GlobalAttributes, ModuleBuilder
+from ..procedural.globals.declaration import GlobalsDef
+from ..procedural.globals.live_globals import (
+    IrGlobalScalar,
+    IrGlobalTensor,
+    LiveGlobalCollectionProxy,
+    MaterializedGlobal,
+)
+from ..procedural.globals.types import (
     Abstractifiable,
     AbstractIntrinsic,
     AbstractScalar,
@@ -34,23 +41,16 @@ from ..procedural.abstract import (
     abstractify,
     abstractify_single_value,
 )
-from ..procedural.current import current_ir_trace, new_ir_trace_scope
-from ..procedural.emitter import IREEEmitter
-from ..procedural.errors import ProcedureTraceError
-from ..procedural.function_builder import FunctionBuilder
-from ..procedural.globals_def import GlobalsDef
-from ..procedural.intrinsics import CallableIntrinsic, EmptyType, Intrinsic
-from ..procedural.live_globals import (
-    IrGlobalScalar,
-    IrGlobalTensor,
-    LiveGlobalCollectionProxy,
-    MaterializedGlobal,
-)
-from ..procedural.procedure_trace import ProcedureTrace, convert_py_value_to_ir
-from ..procedural.scalars import IrImmediateScalar, IrScalar
-from ..procedural.tensors import IrImmediateTensor, IrTensor, build_tensor_dim_value
-from ..procedural.trace import IrTrace
-from ..tensor_traits import DeviceAffinity
+from ..procedural.module.emitter import IREEEmitter
+from ..procedural.module.function_builder import FunctionBuilder
+from ..procedural.module.procedure_trace import ProcedureTrace, convert_py_value_to_ir
+from ..procedural.module.trace import IrTrace
+from ..procedural.values.current import current_ir_trace, new_ir_trace_scope
+from ..procedural.values.errors import ProcedureTraceError
+from ..procedural.values.intrinsics import CallableIntrinsic, EmptyType, Intrinsic
+from ..procedural.values.scalars import IrImmediateScalar, IrScalar
+from ..procedural.values.tensors import IrImmediateTensor, IrTensor, build_tensor_dim_value
+from ..spec.tensor_traits import DeviceAffinity
 
 __all__ = [
     "AbstractIntrinsic",

@@ -11,8 +11,8 @@ from iree.compiler.ir import Operation
 
 from pelton.runtime.archive import ParameterSource
 
-from ..errors import ExportError, SourceLocation
-from ..fingerprint import Resources
+from ..ir.digest import Resources
+from ..spec.errors import ExportError, SourceLocation
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from ..errors import ExportError
+from ..spec.errors import ExportError
 from .base import Target
-from .iree import IreeTarget
+from .iree.target import IreeTarget
 from .tensorrt import TensorRTTarget
 
 TARGETS: dict[str, Target] = {

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from pelton.runtime.call.signature import STATE_GET, STATE_SET, Signature
 from pelton.runtime.executable import Executable, load
 from pelton.runtime.files import FileKind, StrPath, sniff
-from pelton.runtime.signature import STATE_GET, STATE_SET, Signature
 
-from ..eager import EagerProgram
-from ..errors import ArtifactError, PeltonError
-from ..targets.raise_fx import Raised, raise_function
-from ..to_torch import open_module, to_torch
+from ..capture.eager_program import EagerProgram
+from ..raising.fx import Raised, raise_function
+from ..raising.torch_program import open_module, to_torch
+from ..spec.errors import ArtifactError, PeltonError
 from .bisect import Bisection
 from .options import Numerics
 from .reexported import Build, eager_program, flat_program

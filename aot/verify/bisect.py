@@ -13,9 +13,9 @@ from torch.fx import Node
 
 from pelton.runtime.progress import stage
 
-from ..errors import PeltonError, SourceLocation, is_user_file
-from ..targets.raise_fx import LOCATION, Raised
-from ..to_torch import to_torch
+from ..raising.fx import LOCATION, Raised
+from ..raising.torch_program import to_torch
+from ..spec.errors import PeltonError, SourceLocation, is_user_file
 from .difference import Difference, difference
 from .options import Numerics
 from .reexported import Build, Decompositions, compiled_values, part_of, tensor_nodes

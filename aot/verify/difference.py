@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from pelton.runtime.dtypes import DTYPES, DType, dtype_of
+from pelton.runtime.call.dtypes import DTYPES, DType, dtype_of
 
 from .options import Numerics
 

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pelton.runtime.dtypes import DTYPES, DType
-from pelton.runtime.signature import ScalarSpec, Signature, TensorSpec
+from pelton.runtime.call.dtypes import DTYPES, DType
+from pelton.runtime.call.signature import ScalarSpec, Signature, TensorSpec
 
-from ..errors import ExportError
+from ..spec.errors import ExportError
 from .options import Numerics
 from .values import Bounds, Filling, InputMaker
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pelton.runtime.dtypes import DTYPES, DType, dtype_of
+from pelton.runtime.call.dtypes import DTYPES, DType, dtype_of
 from pelton.runtime.files import StrPath
 
-from ..errors import ExportError
+from ..spec.errors import ExportError
 
 RELATIVE_TOLERANCES: dict[str, float] = {
     "float8_e4m3fn": 0.25,

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import GraphModule, Node
 
+from pelton.runtime.call.signature import ConstantSpec, ScalarSpec, Signature, TensorSpec
+from pelton.runtime.call.sizes import Dim, evaluate
 from pelton.runtime.executable import load
-from pelton.runtime.signature import ConstantSpec, ScalarSpec, Signature, TensorSpec
-from pelton.runtime.sizes import Dim, evaluate
 
-from ..arguments import take_apart
-from ..capture import capture_call, tracing_settings
-from ..eager import EagerProgram
-from ..errors import ExportError, PeltonError
-from ..specs import DimensionInputInfo, InputInfo, NamedDimension
-from ..targets.raise_fx import Port, Raised
-from ..targets.reexport import UNBOUNDED, reexport
+from ..capture.arguments import take_apart
+from ..capture.eager_program import EagerProgram
+from ..capture.trace import capture_call, tracing_settings
+from ..raising.fx import Port, Raised
+from ..raising.reexport import UNBOUNDED, reexport
+from ..spec.errors import ExportError, PeltonError
+from ..spec.inputs import DimensionInputInfo, InputInfo, NamedDimension
 
 if TYPE_CHECKING:
     from ..output import ExportOutput

@@ -7,13 +7,13 @@ from typing import Any, Protocol
 
 import torch
 
-from pelton.runtime import trees
-from pelton.runtime.signature import ConstantSpec, Signature
+from pelton.runtime.call import pytrees
+from pelton.runtime.call.signature import ConstantSpec, Signature
 
-from ..dataless import has_data
-from ..eager import EagerProgram
-from ..errors import ExportError
-from ..to_torch import EntryPoint, ProgramState
+from ..capture.eager_program import EagerProgram
+from ..raising.torch_program import EntryPoint, ProgramState
+from ..spec.errors import ExportError
+from ..spec.meta_tensors import has_data
 
 
 class Reference(Protocol):
@@ -125,7 +125,7 @@ def result_leaves(signature: Signature, result: Any) -> list[Any]:
         SignatureError: It is not of the structure that the signature says.
     """
     leaves: list[Any] = [None] * len(signature.results)
-    trees.flatten(signature.result_tree, result, leaves, "result")
+    pytrees.flatten(signature.result_tree, result, leaves, "result")
     return [
         spec.value if isinstance(spec, ConstantSpec) else leaf
         for spec, leaf in zip(signature.results, leaves, strict=True)

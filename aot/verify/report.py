@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import PeltonError, SourceLocation
+from ..spec.errors import PeltonError, SourceLocation
 from .difference import Difference
 from .sizes import SizeCase
 from .values import Filling

@@ -14,13 +14,13 @@ import torch
 from torch.fx import Node
 
 from pelton.runtime.archive import write_archive
+from pelton.runtime.archive.parameter import parameter_of
 from pelton.runtime.executable import load
 from pelton.runtime.files import atomic_write
-from pelton.runtime.parameter import parameter_of
 
-from ..errors import PeltonError
-from ..targets.raise_fx import Raised
-from ..tensor_data import dtype_row
+from ..ir.elements import dtype_row
+from ..raising.fx import Raised
+from ..spec.errors import PeltonError
 from .difference import difference
 from .options import Numerics
 from .reexported import Build, Decompositions

@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
+from pelton.runtime.call.pytrees import leaf_paths
+from pelton.runtime.call.signature import Signature
 from pelton.runtime.executable import Executable
 from pelton.runtime.progress import stage
-from pelton.runtime.signature import Signature
-from pelton.runtime.trees import leaf_paths
 
-from ..errors import ExportError, PeltonError
+from ..spec.errors import ExportError, PeltonError
 from .difference import Difference, difference
 from .integer_ranges import check_paths, integer_ranges
 from .options import Numerics

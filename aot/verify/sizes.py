@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pelton.runtime.signature import ScalarSpec, Signature, TensorSpec
-from pelton.runtime.sizes import UNKNOWN, Dim, Profile, evaluate, names_in
+from pelton.runtime.call.signature import ScalarSpec, Signature, TensorSpec
+from pelton.runtime.call.sizes import UNKNOWN, Dim, Profile, evaluate, names_in
 
 USUAL = 4
 """The size tried as usual where a dimension states neither an optimum nor an upper bound."""
@@ -76,8 +76,8 @@ def size_cases(
         more: More sizes, by dimension; those that are missing are at their optimum.
 
     Example:
-        >>> from pelton.runtime.dtypes import DTYPES
-        >>> from pelton.runtime.signature import Parameter
+        >>> from pelton.runtime.call.dtypes import DTYPES
+        >>> from pelton.runtime.call.signature import Parameter
         >>> spec = TensorSpec(DTYPES["float32"], ("n",))
         >>> parameter = Parameter("x", "POSITIONAL_OR_KEYWORD", 0)
         >>> one = Signature("main", (parameter,), (spec,), dims=(Dim("n", 2, 8, 4),))

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from pelton.runtime.dtypes import DType
-from pelton.runtime.signature import ConstantSpec, Leaf, ScalarSpec, Signature, TensorSpec
-from pelton.runtime.sizes import evaluate
+from pelton.runtime.call.dtypes import DType
+from pelton.runtime.call.signature import ConstantSpec, Leaf, ScalarSpec, Signature, TensorSpec
+from pelton.runtime.call.sizes import evaluate
 
 from .options import Numerics
 

@@ -219,7 +219,7 @@ class _Reader:
 
     def _check_columns(self, targets: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         """Check each target with each set of options, of which a model may use any."""
-        from pelton.aot.artifacts import Storage, recipe
+        from pelton.aot.targets.recipe import Storage, recipe
 
         for label, target in targets.items():
             own = {key: value for key, value in target.items() if key != "target"}

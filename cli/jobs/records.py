@@ -92,7 +92,7 @@ def _description(job: Job) -> Any:
 
 
 def _identity(job: CompileJob) -> Any:
-    from pelton.aot.artifacts import Storage, recipe
+    from pelton.aot.targets.recipe import Storage, recipe
 
     chosen = recipe(job.target, job.options, Storage(cache_dir=None))
     return {"target": chosen.target.name, **chosen.target.identity(chosen.options)}

@@ -15,7 +15,7 @@ from iree.build import iree_build_main
 from iree.build.main import CliMain
 
 from pelton import aot, runtime
-from pelton.aot.errors import ExportError
+from pelton.aot.spec.errors import ExportError
 
 BUILD = """
 import os, time

@@ -14,8 +14,8 @@ from torch import nn
 
 from pelton import aot, runtime
 from pelton.runtime.archive import write_archive
-from pelton.runtime.archive_irpa import plan
-from pelton.runtime.parameter import parameter_of
+from pelton.runtime.archive.irpa import plan
+from pelton.runtime.archive.parameter import parameter_of
 
 from .weights import NEEDED, TOKENS, Varied, eager, varied
 

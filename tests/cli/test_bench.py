@@ -87,11 +87,11 @@ def test_wrong_usage_is_told_before_anything_runs(
 
 
 def test_tune_writes_the_fastest_variant(net: Path, tmp_path: Path, monkeypatch, capsys) -> None:
-    from pelton.aot.targets import iree_levels
+    from pelton.aot.targets.iree import levels
     from pelton.runtime import load
 
-    few = {"tiled": iree_levels.PROCESSOR_VARIANTS["tiled"]}
-    monkeypatch.setattr("pelton.aot.targets.iree.PROCESSOR_VARIANTS", few)
+    few = {"tiled": levels.PROCESSOR_VARIANTS["tiled"]}
+    monkeypatch.setattr("pelton.aot.targets.iree.target.PROCESSOR_VARIANTS", few)
     output = tmp_path / "net.vmfb"
     arguments = ["-o", str(output), "--seconds", "0.01", "--parameters", str(net / "net.irpa")]
     assert main(["tune", str(net / "net.mlirbc"), *arguments]) == 0

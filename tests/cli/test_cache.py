@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pelton import aot
-from pelton.aot.cache import CompileCache, Made
+from pelton.aot.targets.cache import CompileCache, Made
 from pelton.cli.cache import add_parser
 
 

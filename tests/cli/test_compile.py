@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from pelton.cli import main
-from pelton.runtime.vmfb import read_info
+from pelton.runtime.artifacts.vmfb import read_info
 
 
 def test_options_reach_the_target(net: Path, tmp_path: Path) -> None:

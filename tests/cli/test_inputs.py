@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pelton.cli.inputs import Input, Range, Tensor, array_of, parse_input
-from pelton.runtime.dtypes import DTYPES
+from pelton.runtime.call.dtypes import DTYPES
 from pelton.runtime.errors import ArtifactError, SignatureError
 
 F32 = DTYPES["float32"]

@@ -5,7 +5,7 @@ import pytest
 
 from pelton.cli import main
 from pelton.runtime.archive import write_archive
-from pelton.runtime.parameter import blob_of
+from pelton.runtime.archive.parameter import blob_of
 
 Capture = pytest.CaptureFixture[str]
 

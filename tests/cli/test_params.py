@@ -7,8 +7,8 @@ import pytest
 
 from pelton.cli.params import add_parser
 from pelton.runtime.archive import open_archive, write_archive
+from pelton.runtime.archive.parameter import Parameter, blob_of, parameter_of
 from pelton.runtime.errors import ArtifactError
-from pelton.runtime.parameter import Parameter, blob_of, parameter_of
 
 WEIGHT = np.arange(6, dtype=np.float32).reshape(2, 3)
 

@@ -11,11 +11,11 @@ import torch
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
 from pelton import aot
-from pelton.aot.targets.onnx import to_onnx
-from pelton.aot.targets.raise_fx import open_source
+from pelton.aot.raising.fx import open_source
+from pelton.aot.raising.onnx import to_onnx
 from pelton.cli import main
 from pelton.cli.triton_config import render
-from pelton.runtime.trtm import write_trtm
+from pelton.runtime.artifacts.trtm import write_trtm
 
 from ..packages import package_of, write_package
 from ..runtime.programs import Counter, add, plus_number, rows, shared_rows

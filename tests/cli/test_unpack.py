@@ -9,7 +9,7 @@ import pytest
 
 from pelton import aot
 from pelton.cli import main
-from pelton.runtime.trtm import open_trtm
+from pelton.runtime.artifacts.trtm import open_trtm
 
 from ..packages import write_package
 from ..runtime.programs import Counter, rows

@@ -42,7 +42,7 @@ def _weights() -> dict[str, Any]:
 
 def _write_archive(path: Path) -> None:
     from pelton.runtime.archive import write_archive
-    from pelton.runtime.parameter import parameter_of
+    from pelton.runtime.archive.parameter import parameter_of
 
     write_archive(path, [parameter_of(name, value) for name, value in _weights().items()])
 
@@ -117,7 +117,7 @@ def _mutate_facts(data: bytes, chance: Any) -> bytes:
 
 
 def _read_facts(path: Path) -> Any:
-    from pelton.runtime.vmfb import check_processor, read_info
+    from pelton.runtime.artifacts.vmfb import check_processor, read_info
 
     info = read_info(path)
     check_processor(info, str(path))
@@ -126,8 +126,8 @@ def _read_facts(path: Path) -> Any:
 
 def _write_trtm(path: Path) -> None:
     """Write a package whose engine is no engine: it is only run on the reference device."""
-    from pelton.runtime.manifest import EntryPoint, Manifest, Port, member_name
-    from pelton.runtime.trtm import write_trtm
+    from pelton.runtime.artifacts.manifest import EntryPoint, Manifest, Port, member_name
+    from pelton.runtime.artifacts.trtm import write_trtm
 
     program = _program().to_onnx(path.with_suffix(".onnx"))
     members = {
@@ -160,7 +160,7 @@ def _mutate_manifest(data: bytes, chance: Any) -> bytes:
 
 
 def _read_manifest(path: Path) -> Any:
-    from pelton.runtime.trtm import open_trtm
+    from pelton.runtime.artifacts.trtm import open_trtm
 
     return open_trtm(path).manifest.to_json()
 
@@ -170,9 +170,9 @@ def _write_signature(path: Path) -> None:
 
 
 def _read_signature(path: Path) -> Any:
-    from pelton.runtime.binding import Binder
+    from pelton.runtime.call.binding import Binder
+    from pelton.runtime.call.signature import Signature
     from pelton.runtime.errors import ArtifactError, SignatureError
-    from pelton.runtime.signature import Signature
 
     try:
         signature = Signature.from_json(path.read_bytes().decode(errors="replace"))

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from pelton import aot, runtime
+from pelton.runtime.artifacts.vmfb import read_info
 from pelton.runtime.errors import DeviceError
-from pelton.runtime.vmfb import read_info
 
 HERE = Path(__file__).parent
 VERSIONS = sorted(path.name for path in HERE.iterdir() if path.is_dir() and path.name[0].isdigit())

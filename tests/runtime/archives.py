@@ -7,7 +7,7 @@ import struct
 import ml_dtypes
 import numpy as np
 
-from pelton.runtime.parameter import Parameter, blob_of, parameter_of
+from pelton.runtime.archive.parameter import Parameter, blob_of, parameter_of
 
 WEIGHT = np.arange(6, dtype=np.float32).reshape(2, 3)
 SPLAT = Parameter("splat", "float32", (64,), 256, np.float32([10]).view(np.uint8), splat=True)

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pelton.runtime import cuda, tensorrt
-from pelton.runtime.dtypes import DTYPES
+from pelton.runtime.call.dtypes import DTYPES
+from pelton.runtime.device import cuda
+from pelton.runtime.engines import tensorrt
 
 VERSION = "1.7.1.116"
 OUT_OF_MEMORY = 2

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import torch
 
 from pelton import aot
-from pelton.runtime.dtypes import DTYPES
-from pelton.runtime.signature import Parameter, Signature, TensorSpec
-from pelton.runtime.sizes import Dim
+from pelton.runtime.call.dtypes import DTYPES
+from pelton.runtime.call.signature import Parameter, Signature, TensorSpec
+from pelton.runtime.call.sizes import Dim
 
 ELEMENT_TYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "float16", "bfloat16", "float32",

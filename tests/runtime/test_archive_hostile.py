@@ -7,10 +7,15 @@ import numpy as np
 import pytest
 from iree.runtime import ParameterIndex
 
-from pelton.runtime import archive_gguf, archive_irpa, archive_safetensors
-from pelton.runtime.archive import open_archive, write_archive
+from pelton.runtime.archive import (
+    gguf,
+    irpa,
+    open_archive,
+    safetensors,
+    write_archive,
+)
+from pelton.runtime.archive.parameter import Parameter
 from pelton.runtime.errors import ArtifactError
-from pelton.runtime.parameter import Parameter
 
 from .archives import SPLAT, gguf_file, varied_parameters
 
@@ -26,9 +31,9 @@ def bytes_of(suffix: str, folder: Path) -> bytes:
 @pytest.mark.parametrize(
     ("suffix", "read"),
     [
-        (".irpa", archive_irpa.read),
-        (".safetensors", archive_safetensors.read),
-        (".gguf", archive_gguf.read),
+        (".irpa", irpa.read),
+        (".safetensors", safetensors.read),
+        (".gguf", gguf.read),
     ],
 )
 def test_mutated_file_is_read_or_refused_cleanly(
@@ -91,7 +96,7 @@ def test_every_truncation_of_a_file_is_refused_or_loses_nothing(tmp_path: Path) 
     for length in range(0, 900, 7):
         memory = np.frombuffer(original[:length], np.uint8)
         try:
-            found = archive_irpa.read(memory)
+            found = irpa.read(memory)
         except ArtifactError:
             continue
         assert [p.contents().tobytes() for p in found] == [

@@ -3,12 +3,7 @@ import pickle
 import pytest
 
 from pelton.runtime import errors
-from pelton.runtime.errors import (
-    CompileError,
-    PeltonError,
-    SourceLocation,
-    UnsupportedOpError,
-)
+from pelton.runtime.errors import CompileError, PeltonError, SourceLocation, UnsupportedOpError
 
 CLASSES = [
     value

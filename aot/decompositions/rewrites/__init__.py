@@ -1,5 +1,5 @@
 """Rewrites of exported graphs that a decomposition table can't express."""
 
-from .apply import rewrite_graph
+from .pipeline import rewrite_graph
 
 __all__ = ["rewrite_graph"]

@@ -6,20 +6,12 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
-from pelton.runtime.manifest import Bounds, EngineProfile, Port
-from pelton.runtime.signature import ConstantSpec, ScalarSpec, Signature
-from pelton.runtime.sizes import (
-    OPERATORS,
-    Constraint,
-    Dim,
-    Profile,
-    Size,
-    evaluate,
-    names_in,
-)
+from pelton.runtime.artifacts.manifest import Bounds, EngineProfile, Port
+from pelton.runtime.call.signature import ConstantSpec, ScalarSpec, Signature
+from pelton.runtime.call.sizes import OPERATORS, Constraint, Dim, Profile, Size, evaluate, names_in
 
-from ...errors import DynamicShapeError, ExportError
-from ...profiles import ProfileBounds, Profiles, with_profiles
+from ...spec.errors import DynamicShapeError, ExportError
+from ...spec.profiles import ProfileBounds, Profiles, with_profiles
 
 _SEARCHED = 4096
 """How many sizes are tried for one that the program can have."""
@@ -85,7 +77,7 @@ def engine_profiles(signature: Signature, inputs: Sequence[Port]) -> tuple[Engin
         ExportError: The optimal sizes are such that the program cannot have.
 
     Example:
-        >>> from pelton.runtime.dtypes import DTYPES
+        >>> from pelton.runtime.call.dtypes import DTYPES
         >>> x = Port("x", "user", "x", DTYPES["float32"], ("n", ["*", 2, "n"]))
         >>> (profile,) = engine_profiles(Signature("main", dims=(Dim("n", 1, 8, 4),)), [x])
         >>> profile.inputs["x"]

@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 
+from pelton.runtime.artifacts.manifest import EngineProfile, Port
 from pelton.runtime.files import atomic_write
-from pelton.runtime.manifest import EngineProfile, Port
 from pelton.runtime.progress import advance
 
-from ...errors import CompileError, ExportError
+from ...spec.errors import CompileError, ExportError
 from .library import FLAVORS, Library, Log
 from .network import Network
 from .options import TensorRTOptions

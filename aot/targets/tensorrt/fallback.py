@@ -6,14 +6,14 @@ from pathlib import Path
 
 from iree.compiler.ir import Operation, StringAttr
 
-from pelton.runtime.manifest import EntryPoint, Port, Role, member_name
+from pelton.runtime.artifacts.manifest import EntryPoint, Port, Role, member_name
+from pelton.runtime.call.signature import STATE_GET, STATE_SET
 from pelton.runtime.progress import stage
-from pelton.runtime.signature import STATE_GET, STATE_SET
 
-from ...errors import UnsupportedOpError
+from ...raising.fx import FUNCTIONS, ModuleSource, raise_function, symbol_of
+from ...spec.errors import UnsupportedOpError
 from ..base import CompileInput
-from ..iree import IreeTarget
-from ..raise_fx import FUNCTIONS, ModuleSource, raise_function, symbol_of
+from ..iree.target import IreeTarget
 from .bounds import profiled
 from .functions import Built
 from .options import TensorRTOptions

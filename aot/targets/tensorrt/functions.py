@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 
-from pelton.runtime.manifest import EngineProfile, EntryPoint, Port, Role, member_name
+from pelton.runtime.artifacts.manifest import EngineProfile, EntryPoint, Port, Role, member_name
+from pelton.runtime.call.signature import Signature
 from pelton.runtime.progress import stage
-from pelton.runtime.signature import Signature
 
+from ...raising.fx import ModuleSource
+from ...raising.onnx import EXTERNAL_DATA_BYTES, OnnxProgram, to_onnx
 from ..base import Refusal
-from ..onnx import EXTERNAL_DATA_BYTES, OnnxProgram, to_onnx
-from ..raise_fx import ModuleSource
 from .bounds import engine_profiles, profiled
 from .engine import BuildSettings, build_engine, inspected
 from .library import Library

@@ -16,7 +16,7 @@ import torch
 
 from pelton.runtime.errors import DeviceError, MissingDependencyError
 
-from ...errors import ExportError
+from ...spec.errors import ExportError
 
 Flavor = Literal["rtx", "tensorrt"]
 """The two libraries, by the names that users give."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import SourceLocation, UnsupportedOpError
+from ...raising.onnx import OnnxProgram
+from ...spec.errors import SourceLocation, UnsupportedOpError
 from ..base import Refusal
-from ..onnx import OnnxProgram
 from .library import Library, Log
 
 _UNSUPPORTED_DTYPES = {

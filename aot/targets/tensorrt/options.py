@@ -9,8 +9,8 @@ from typing import Literal, get_args
 
 from pelton.runtime.files import StrPath
 
-from ...errors import ExportError
-from ...profiles import Profiles
+from ...spec.errors import ExportError
+from ...spec.profiles import Profiles
 
 Weights = Literal["baked", "shared", "refit"]
 """Where the weights of engines are."""

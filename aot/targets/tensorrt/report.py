@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pelton.runtime.manifest import EngineProfile, Port
-from pelton.runtime.sizes import names_in
+from pelton.runtime.artifacts.manifest import EngineProfile, Port
+from pelton.runtime.call.sizes import names_in
 
-from ...errors import ExportError, UnsupportedOpError
+from ...raising.fx import ModuleSource
+from ...raising.onnx import OnnxProgram
+from ...spec.errors import ExportError, UnsupportedOpError
 from ..base import FunctionReport, Refusal
-from ..onnx import OnnxProgram
-from ..raise_fx import ModuleSource
 from .functions import Parsed, network_of, onnx_program, parsed
 from .library import Library
 from .network import Network, operators_of

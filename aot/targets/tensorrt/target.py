@@ -12,13 +12,13 @@ from typing import Any
 import torch
 
 from pelton.runtime.archive import write_archive
-from pelton.runtime.manifest import PARAMETERS, STATE, Manifest
-from pelton.runtime.parameter import parameter_of
-from pelton.runtime.trtm import write_trtm
+from pelton.runtime.archive.parameter import parameter_of
+from pelton.runtime.artifacts.manifest import PARAMETERS, STATE, Manifest
+from pelton.runtime.artifacts.trtm import write_trtm
 
-from ...errors import ExportError, UnsupportedOpError
+from ...raising.fx import ModuleSource, open_source
+from ...spec.errors import ExportError, UnsupportedOpError
 from ..base import Artifact, CompileInput, FunctionReport, make_options
-from ..raise_fx import ModuleSource, open_source
 from .bounds import check_profiles
 from .engine import BuildSettings
 from .fallback import built_by_iree

@@ -7,7 +7,7 @@ import pytest
 
 from pelton.aot.bench import Report, Row, save_figure
 from pelton.aot.bench.report import compare
-from pelton.aot.errors import ArtifactError
+from pelton.aot.spec.errors import ArtifactError
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from pelton.aot.bench import Settings, example_inputs, ways
-from pelton.aot.errors import ExportError
-from pelton.aot.specs import DimensionInputInfo, InputInfo, NamedDimension
+from pelton.aot.spec.errors import ExportError
+from pelton.aot.spec.inputs import DimensionInputInfo, InputInfo, NamedDimension
 
 
 def test_unknown_way_is_refused_with_a_hint() -> None:

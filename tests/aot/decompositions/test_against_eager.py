@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pelton.aot.decompositions.family import chain
+from pelton.aot.decompositions.registry import chain
 from pelton.aot.decompositions.table import FAMILIES
 
 pytest.importorskip("expecttest")

@@ -110,7 +110,7 @@ def test_changed_weights_are_seen() -> None:
 
 def test_weights_are_read_where_they_lie() -> None:
     model = nn.Linear(256, 256, bias=False).requires_grad_(False)
-    from pelton.runtime.arrays import TorchArrays
+    from pelton.runtime.device.host_arrays import TorchArrays
 
     fast, x = compiled(model), torch.randn(1, 256)
     fast(x)
@@ -244,7 +244,7 @@ def test_artifacts_come_from_the_compile_cache(tmp_path: Path) -> None:
         torch._dynamo.reset()
         with pytest.MonkeyPatch.context() as patch:
             if list(tmp_path.rglob("*.json")):  # the second time, no compiler may run
-                patch.setattr("pelton.aot.targets.iree.compile_file_isolated", None)
+                patch.setattr("pelton.aot.targets.iree.target.compile_file_isolated", None)
             assert_same(torch.compile(program, backend="pelton", options=options)(x), program(x))
 
 

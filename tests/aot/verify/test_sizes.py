@@ -1,9 +1,9 @@
 import pytest
 
 from pelton.aot.verify.sizes import fits, size_cases
-from pelton.runtime.dtypes import DTYPES
-from pelton.runtime.signature import Parameter, ScalarSpec, Signature, TensorSpec
-from pelton.runtime.sizes import Constraint, Dim, Profile, Size
+from pelton.runtime.call.dtypes import DTYPES
+from pelton.runtime.call.signature import Parameter, ScalarSpec, Signature, TensorSpec
+from pelton.runtime.call.sizes import Constraint, Dim, Profile, Size
 
 
 def signature(*shape: Size, dims: tuple[Dim, ...], **more: object) -> Signature:

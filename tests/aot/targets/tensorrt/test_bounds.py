@@ -6,10 +6,10 @@ import pytest
 
 from pelton import aot
 from pelton.aot.targets.tensorrt.bounds import check_profiles, engine_profiles, profiled
-from pelton.runtime.dtypes import DTYPES
-from pelton.runtime.manifest import Bounds, Port
-from pelton.runtime.signature import ScalarSpec, Signature, TensorSpec
-from pelton.runtime.sizes import Constraint, Dim
+from pelton.runtime.artifacts.manifest import Bounds, Port
+from pelton.runtime.call.dtypes import DTYPES
+from pelton.runtime.call.signature import ScalarSpec, Signature, TensorSpec
+from pelton.runtime.call.sizes import Constraint, Dim
 
 F32, I64 = DTYPES["float32"], DTYPES["int64"]
 

@@ -14,8 +14,8 @@ from torch.nn import functional as F
 
 from pelton import aot
 from pelton.aot.targets.tensorrt import library
-from pelton.runtime.manifest import Bounds
-from pelton.runtime.trtm import Package, open_trtm
+from pelton.runtime.artifacts.manifest import Bounds
+from pelton.runtime.artifacts.trtm import Package, open_trtm
 
 pytest.importorskip("tensorrt_rtx")
 pytest.importorskip("onnxscript")

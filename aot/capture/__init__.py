@@ -1,0 +1,1 @@
+"""Capture: a model or function becomes an `ExportedProgram` with a signature."""

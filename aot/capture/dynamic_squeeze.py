@@ -1,0 +1,57 @@
+"""Refusal of programs whose meaning depends on a dynamic size being 1 or not.
+
+torch.export traces dynamic sizes as larger than 1. For nearly all operators that changes nothing,
+because a size of 1 differs in its memory layout only; `squeeze` is the one that drops it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.utils._sympy.value_ranges import bound_sympy
+
+from ..lowering.importer import location_of
+from ..spec.errors import DynamicShapeError
+
+_SQUEEZES = (
+    torch.ops.aten.squeeze.default,
+    torch.ops.aten.squeeze.dim,
+    torch.ops.aten.squeeze.dims,
+)
+
+
+def refuse_squeezed_sizes(program: ExportedProgram) -> None:
+    """Refuse a `squeeze` of a dynamic size that may be 1, where its result would lose a dimension.
+
+    Raises:
+        DynamicShapeError: Names the operator, the dimension, its range and the user's line.
+    """
+    for node in program.graph.nodes:
+        if node.op != "call_function" or node.target not in _SQUEEZES:
+            continue
+        shape = node.args[0].meta["val"].shape
+        for axis in _squeezed_axes(node, len(shape)):
+            size = shape[axis]
+            if isinstance(size, torch.SymInt) and _may_be_one(size, program.range_constraints):
+                raise DynamicShapeError(
+                    f"{node.target} drops dimension {axis} only when its size is 1, and that "
+                    "dynamic size may be 1 or not; the number of dimensions of a compiled result "
+                    "is fixed: index with [0] or reshape, or give the size a minimum of 2",
+                    location=location_of(node),
+                )
+
+
+def _squeezed_axes(node: torch.fx.Node, rank: int) -> list[int]:
+    if len(node.args) < 2:
+        return list(range(rank))
+    given: Any = node.args[1]
+    axes = given if isinstance(given, (list, tuple)) else [given]
+    return [axis % rank for axis in axes] if rank else []
+
+
+def _may_be_one(size: torch.SymInt, ranges: Mapping[Any, Any]) -> bool:
+    bounds = bound_sympy(size.node.expr, dict(ranges))
+    return bool(bounds.lower <= 1) and bool(bounds.upper >= 1)

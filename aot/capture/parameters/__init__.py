@@ -1,0 +1,1 @@
+"""Parameters of modules: which are external, and their archives."""

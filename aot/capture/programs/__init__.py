@@ -1,0 +1,1 @@
+"""Several captured programs of one model, and their files."""

@@ -1,0 +1,353 @@
+"""From a module or function to an `ExportedProgram` over flat tensors, and its signature.
+
+The user's function is traced behind an adapter that takes and gives flat tuples: torch.export sees
+only tensors and integers, while containers, constants, defaults and None are ours to keep in the
+signature. So their kinds never depend on what torch's own containers support.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import threading
+import types
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+
+from pelton.runtime.call import pytrees
+from pelton.runtime.call.signature import ConstantSpec
+
+from ..spec.errors import ExportError, PeltonError, UnsupportedOpError, user_location_of, warn_user
+from ..spec.meta_tensors import traced_on_cpu
+from .arguments import Arguments, take_apart
+from .diagnosis import branches_on_size, explain_failure, is_size_constraint
+from .side_effects import SideEffects, version_of
+from .stack_traces import program_lines
+
+
+class _TracingLock:
+    """torch's own lock of compilations, which may be taken again by the thread that has it.
+
+    TorchDynamo holds it when it calls our back end, and takes it within strict exports. With a lock
+    of ours beside it, two threads could each hold one and wait for the other.
+    """
+
+    def __enter__(self) -> None:
+        _compile_lock().acquire()
+
+    def __exit__(self, *_: object) -> None:
+        _compile_lock().release()
+
+
+@functools.cache
+def _compile_lock() -> threading.RLock:
+    from torch._dynamo import convert_frame  # takes its time; torch.export needs it in any case
+
+    lock: threading.RLock = getattr(convert_frame, "compile_lock", threading.RLock())
+    return lock
+
+
+TRACING_LOCK = _TracingLock()
+"""Held while torch traces: torch.export is not safe to run from several threads at once."""
+
+_HOLDER = "root"
+"""Name under which the adapter holds the user's module; removed from parameter names."""
+
+
+@dataclass
+class Capture:
+    """A traced program.
+
+    Attributes:
+        program: Flat inputs and flat results, mutations functionalised by torch.export.
+        arguments: The arguments that it was traced with.
+        result_tree: Structure of the result; leaves are indices into `results`.
+        results: For each leaf of the result: a constant, or None where the program computes it.
+        prefix: What the program's parameter names start with beyond the user's names.
+        location: The user's `file:line` of the function, or empty.
+        oblivious: Whether it was traced without regard to sizes of 0 and 1.
+    """
+
+    program: ExportedProgram
+    arguments: Arguments
+    result_tree: pytrees.Tree
+    results: list[ConstantSpec | None]
+    prefix: str
+    location: str
+    oblivious: bool = True
+
+
+class _Result:
+    """The structure of the last traced result; torch puts attributes of the module itself back."""
+
+    tree: pytrees.Tree = None
+    leaves: list[ConstantSpec | None] = []  # noqa: RUF012 - replaced whole, never changed
+    changed_inputs: list[int] = []  # noqa: RUF012 - positions of the inputs changed in place
+    oblivious = True
+
+
+class _Flat(torch.nn.Module):
+    """Adapter from flat tuples to the user's function; holds the module that owns its state."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        holder: torch.nn.Module | None,
+        arguments: Arguments,
+        effects: SideEffects | None,
+    ) -> None:
+        super().__init__()
+        if holder is not None:
+            self.add_module(_HOLDER, holder)
+            self.training = holder.training
+        self.function = function
+        self._arguments = arguments
+        self.effects = effects
+        self.result = _Result()
+
+    def forward(self, *leaves: Any) -> tuple[Any, ...]:
+        """Call the user's function with its own structure and return the leaves of its result."""
+        result = self._call(leaves)
+        if torch.compiler.is_dynamo_compiling():  # the structure is known from the trace before
+            _, values = pytrees.describe(result, _is_result_leaf)
+            pairs = zip(values, self.result.leaves, strict=True)
+            return tuple(value for value, constant in pairs if constant is None)
+        self.result.tree, values = pytrees.describe(result, _is_result_leaf)
+        paths = pytrees.leaf_paths(self.result.tree, "result")
+        self.result.leaves = [_constant_of(value, paths[i]) for i, value in enumerate(values)]
+        pairs = zip(values, self.result.leaves, strict=True)
+        if self.effects is not None:
+            _only_tensors(values, [paths[index] for index in range(len(values))])
+        return tuple(value for value, constant in pairs if constant is None)
+
+    def _call(self, leaves: Sequence[Any]) -> Any:
+        by_name = self._arguments.rebuild(leaves)
+        args, kwargs = self._arguments.call_form(by_name)
+        if torch.compiler.is_dynamo_compiling():  # strict mode: versions would be traced as well
+            return self.function(*args, **kwargs)
+        if self.effects is not None:
+            self.effects.start(by_name)
+        before = [version_of(leaf) for leaf in leaves]
+        result = self.function(*args, **kwargs)
+        if self.effects is not None:
+            self.effects.check(by_name)
+        after = [version_of(leaf) for leaf in leaves]
+        self.result.changed_inputs = [i for i, now in enumerate(after) if now != before[i]]
+        return result
+
+
+def _only_tensors(values: Sequence[Any], paths: Sequence[str]) -> None:
+    """Refuse a result that is not made of tensors, and one without any."""
+    others = [
+        f"{path} is {'an int of a size' if isinstance(value, torch.SymInt) else repr(value)[:60]}"
+        for path, value in zip(paths, values, strict=True)
+        if not isinstance(value, torch.Tensor)
+    ]
+    if others or not values:
+        raise ExportError(
+            f"a compiled function returns tensors, but {', '.join(others) or 'this returns none'}; "
+            "return torch.tensor(value), or use aot.export, which also takes numbers and text"
+        )
+
+
+def _is_result_leaf(value: Any) -> bool:
+    return isinstance(value, (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def _constant_of(value: Any, path: str) -> ConstantSpec | None:
+    if _is_result_leaf(value):
+        return None
+    if isinstance(value, (bool, int, float, str)):
+        return ConstantSpec(value)
+    raise ExportError(
+        f"{path} is a {type(value).__name__}, which cannot be a result; return tensors, numbers, "
+        "text, None, or lists, tuples, dicts and dataclasses of them"
+    )
+
+
+def capture(
+    target: torch.nn.Module | Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    dynamic_shapes: Any = None,
+    *,
+    strict: bool = False,
+    pure: bool = False,
+) -> Capture:
+    """Trace a module's `forward`, or a function of tensors.
+
+    Args:
+        target: The module or function. It is left as it was.
+        args: Positional example arguments and specs.
+        kwargs: Keyword example arguments and specs.
+        dynamic_shapes: Which sizes are dynamic, as for `torch.export.export`.
+        strict: Trace Python bytecode (torch.export's strict mode), slower and more limited.
+        pure: Take only specs as inputs, tensors as constants, and refuse side effects and results
+            that are no tensors.
+
+    Raises:
+        ExportError: The arguments do not fit, or the program cannot be traced.
+        DynamicShapeError: A size that was asked to be dynamic would have to be fixed.
+    """
+    function, holder = _function_and_holder(target)
+    arguments = take_apart(function, args, kwargs, dynamic_shapes, only_specs=pure)
+    if pure and (args or kwargs) and not arguments.inputs:
+        raise ExportError(
+            f"{getattr(function, '__qualname__', function)} has no input: give "
+            "aot.InputInfo(shape, dtype) for each tensor that changes between calls; plain tensors "
+            "are constants"
+        )
+    flat = _Flat(function, holder, arguments, SideEffects(function, holder) if pure else None)
+    captured = _capture(flat, arguments, strict)
+    _warn_of_changed_inputs(flat.result, arguments)
+    return captured
+
+
+def capture_call(target: torch.nn.Module | Callable[..., Any], arguments: Arguments) -> Capture:
+    """Trace a module's `forward`, or a function, on arguments that are taken apart already.
+
+    Args:
+        target: The module or function. It is left as it was, and may change its inputs in place.
+        arguments: Its arguments.
+
+    Raises:
+        ExportError: The program cannot be traced.
+        DynamicShapeError: A size that was asked to be dynamic would have to be fixed.
+    """
+    function, holder = _function_and_holder(target)
+    return _capture(_Flat(function, holder, arguments, None), arguments, strict=False)
+
+
+def _capture(flat: _Flat, arguments: Arguments, strict: bool) -> Capture:
+    with TRACING_LOCK, traced_on_cpu(flat):
+        program = _trace(flat, arguments, strict)
+    result, location = flat.result, _location_of(flat.function)
+    return Capture(
+        program,
+        arguments,
+        result.tree,
+        result.leaves,
+        f"{_HOLDER}.",
+        location,
+        result.oblivious,
+    )
+
+
+def _function_and_holder(target: Any) -> tuple[Callable[..., Any], torch.nn.Module | None]:
+    if isinstance(target, torch.nn.Module):
+        return target.forward, target
+    owner = getattr(target, "__self__", None)
+    return target, owner if isinstance(owner, torch.nn.Module) else None
+
+
+def _location_of(function: Any) -> str:
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if isinstance(code, types.CodeType) else ""
+
+
+@contextlib.contextmanager
+def tracing_settings(oblivious: bool = True) -> Iterator[None]:
+    """Settings of torch for a trace of ours.
+
+    Operators remember the lines of the program, in whatever function they are (torch keeps those
+    of `forward` methods only), and torch's own notices about its internals stay silent.
+
+    Args:
+        oblivious: Whether example sizes 0, 1 and range ends are no reason to fix a size.
+    """
+    logger = logging.getLogger("torch")
+    level = logger.level
+    config: Any = torch.fx.experimental._config
+    with (
+        config.patch(backed_size_oblivious=oblivious),
+        program_lines(_Flat.forward.__code__),
+        warnings.catch_warnings(),
+    ):
+        warnings.filterwarnings("ignore", "`isinstance\\(treespec, LeafSpec", FutureWarning)
+        warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch\.")
+        warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"torch\.")
+        logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            logger.setLevel(level)
+
+
+def _trace(flat: _Flat, arguments: Arguments, strict: bool) -> ExportedProgram:
+    examples = [leaf.example for leaf in arguments.inputs]
+    try:
+        return _export(flat, arguments, examples, strict, oblivious=True)
+    except PeltonError:
+        raise
+    except Exception as error:
+        if is_size_constraint(error):
+            # Layouts of size 1 differ from all others, for which torch may add a constraint that
+            # changes no value. With larger examples it takes sizes as larger than 1 throughout.
+            if branches_on_size(flat, arguments):
+                explain_failure(error, flat, arguments)
+            try:
+                larger = [leaf.larger_example() for leaf in arguments.inputs]
+                program = _export(flat, arguments, larger, strict, oblivious=False)
+            except Exception:
+                explain_failure(error, flat, arguments)
+            flat.result.oblivious = False
+            return program
+        raise _trace_error(error) from error
+
+
+def _export(
+    flat: _Flat, arguments: Arguments, examples: Sequence[Any], strict: bool, oblivious: bool
+) -> ExportedProgram:
+    specs = tuple(leaf.torch_spec for leaf in arguments.inputs)
+    shapes = (specs,) if specs else None
+    with tracing_settings(oblivious):
+        if flat.effects is not None:  # which refuses what torch warns of
+            warnings.filterwarnings("ignore", "The tensor attributes? .* assigned during export")
+        program = torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=False)
+        if not strict:
+            return program
+        try:  # this undoes what a trace leaves in Python: the first one keeps the structure
+            return torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=True)
+        except Exception as error:
+            if is_size_constraint(error):
+                raise
+            text = " ".join(str(error).split())[:600]
+            raise ExportError(
+                f"the program can be traced, but not strictly: {type(error).__name__}: {text}; "
+                "leave strict mode off",
+                location=user_location_of(error),
+            ) from error
+
+
+_DATA_DEPENDENT = ("GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound")
+
+
+def _trace_error(error: Exception) -> ExportError:
+    location = user_location_of(error)
+    if type(error).__name__ in _DATA_DEPENDENT:
+        return ExportError(
+            "Python's control flow or a size depends on the value of a tensor, which is not known "
+            "at export; use torch.cond, torch.where or torch.while_loop, or torch._check for sizes",
+            location=location,
+        )
+    text = " ".join(str(error).split("\n\nThe error above occurred")[0].split())[:800]
+    if isinstance(error, NotImplementedError):
+        return UnsupportedOpError(f"the program cannot be traced: {text}", location=location)
+    return ExportError(
+        f"the program cannot be traced: {type(error).__name__}: {text}", location=location
+    )
+
+
+def _warn_of_changed_inputs(result: _Result, arguments: Arguments) -> None:
+    for position in result.changed_inputs:
+        warn_user(
+            f"the program changes argument {arguments.inputs[position].path} in place; the "
+            "exported function leaves the caller's tensor as it is. Return the changed tensor to "
+            "have it"
+        )

@@ -1,0 +1,1 @@
+"""Decompositions of reads and writes by index."""

@@ -1,0 +1,238 @@
+"""Operators whose result has a size that only a run tells: places, selections, unique elements.
+
+A count is taken of what is kept, the kept elements are moved to the front in their order, and the
+result is cut to the count. The compiler's own way crashes on tensors of rank 0 and does not end
+for masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..registry import Family
+
+aten = torch.ops.aten
+
+FAMILY = Family("data_dependent")
+
+_REASON = "the compiler crashes, or does not end"
+
+
+def _true(x: Tensor) -> Tensor:
+    return x if x.dtype is torch.bool else x != 0
+
+
+def _count(kept: Tensor) -> Any:
+    """Return how many elements of a vector are true, as a size."""
+    count = kept.to(torch.int64).sum().item()
+    torch._check(count >= 0)  # type: ignore[no-untyped-call]
+    torch._check(count <= kept.shape[0])  # type: ignore[no-untyped-call]
+    return count
+
+
+def _in_front(kept: Tensor) -> Tensor:
+    """Return the places of the true elements of a vector in their order, then one past the end."""
+    length = kept.shape[0]
+    rank = kept.to(torch.int64).cumsum(0) - 1
+    target = torch.where(kept, rank, torch.full_like(rank, length))
+    places = torch.arange(length, device=kept.device)
+    all_places = torch.full((length + 1,), length, dtype=torch.int64, device=kept.device)
+    return all_places.scatter(0, target, places).narrow(0, 0, length)
+
+
+def _flat_places(x: Tensor) -> Tensor:
+    kept = _true(x).reshape(-1)
+    return _in_front(kept).narrow(0, 0, _count(kept))
+
+
+def _columns(places: Tensor, sizes: Sequence[Any]) -> list[Tensor]:
+    """Return the index in each dimension for places in the flattened tensor."""
+    columns: list[Tensor] = []
+    for size in reversed(sizes):
+        rest = torch.div(places, size, rounding_mode="trunc")
+        columns.insert(0, places - rest * size)
+        places = rest
+    return columns
+
+
+def _is_empty(x: Tensor) -> bool:
+    return any(isinstance(size, int) and size == 0 for size in x.shape)
+
+
+@FAMILY.decomposes(aten.nonzero.default, reason=_REASON)
+def nonzero(x: Tensor) -> Tensor:
+    """Return the index of each element that is not zero, one in a row."""
+    if _is_empty(x):
+        return torch.zeros((0, x.dim()), dtype=torch.int64, device=x.device)
+    if x.dim() == 0:
+        return torch.zeros((_count(_true(x).reshape(1)), 0), dtype=torch.int64, device=x.device)
+    return torch.stack(_columns(_flat_places(x), x.shape), 1)
+
+
+@FAMILY.decomposes(aten.nonzero_numpy.default, reason=_REASON)
+def nonzero_numpy(x: Tensor) -> list[Tensor]:
+    """Return the indices of the elements that are not zero, a tensor for each dimension."""
+    x = x.reshape(1) if x.dim() == 0 else x
+    return _columns(_flat_places(x), x.shape)
+
+
+@FAMILY.decomposes(aten.nonzero_static.default, reason="no lowering")
+def nonzero_static(x: Tensor, *, size: int, fill_value: int = -1) -> Any:
+    """Return the first `size` rows of `nonzero`, filled up where there are fewer."""
+    if _is_empty(x) or x.dim() == 0:
+        shape = (size, x.dim())
+        return torch.full(shape, fill_value, dtype=torch.int64, device=x.device)
+    kept = _true(x).reshape(-1)
+    places = _in_front(kept)
+    missing = size - kept.shape[0]
+    places = torch.constant_pad_nd(places, [0, missing], kept.shape[0])
+    index = torch.stack(_columns(places, x.shape), 1)
+    return torch.where((places < kept.shape[0])[:, None], index, fill_value)
+
+
+@FAMILY.decomposes(aten.masked_select.default, reason="no lowering")
+def masked_select(x: Tensor, mask: Tensor) -> Tensor:
+    """Return the elements where a mask is true, in a row."""
+    x, mask = torch.broadcast_tensors(x, mask)  # type: ignore[no-untyped-call]
+    if _is_empty(x):
+        return x.new_zeros(0)
+    return x.reshape(-1).index_select(0, _flat_places(mask))
+
+
+def _is_mask(index: Tensor | None) -> bool:
+    return index is not None and index.dtype in (torch.bool, torch.uint8) and index.dim() > 0
+
+
+def _without_masks(indices: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """Return indices with a mask given as the indices of its true elements."""
+    made: list[Tensor | None] = []
+    for index in indices:
+        if index is not None and _is_mask(index):
+            made.extend(nonzero_numpy(index))
+        else:
+            made.append(index)
+    return made
+
+
+@FAMILY.decomposes(aten.index.Tensor, reason="masks: the compiler does not end")
+def index_by_mask(x: Tensor, indices: Sequence[Tensor | None]) -> Any:
+    """Return x indexed, where a mask is among the indices."""
+    given = [(axis, index) for axis, index in enumerate(indices) if index is not None]
+    masks = [index for _, index in given if _is_mask(index)]
+    if not masks:
+        return NotImplemented
+    if len(given) > 1 or _is_empty(masks[0]):
+        return aten.index.Tensor(x, _without_masks(indices))
+    axis, mask = given[0]
+    flat = x.flatten(axis, axis + mask.dim() - 1)
+    return flat.index_select(axis, _flat_places(mask))
+
+
+@FAMILY.decomposes(aten.index.Tensor, reason="the lowering fails on sizes that vary")
+def index_by_tensors(x: Tensor, indices: Sequence[Tensor | None]) -> Any:
+    """Return x indexed by several tensors, for sizes that vary, as one lookup."""
+    given = [index for index in indices if index is not None]
+    axes = [axis for axis, index in enumerate(indices) if index is not None]
+    varies = any(not isinstance(size, int) for tensor in (x, *given) for size in tensor.shape)
+    if len(given) < 2 or not varies or any(i.dtype not in _WHOLE for i in given):
+        return NotImplemented
+    adjacent = axes == list(range(axes[0], axes[0] + len(axes)))
+    if not adjacent:
+        x = x.movedim(axes, list(range(len(axes))))
+        axes = list(range(len(axes)))
+    first, last = axes[0], axes[-1]
+    places = torch.zeros((), dtype=torch.int64, device=x.device)
+    for axis, index in zip(axes, given, strict=True):
+        size = x.shape[axis]
+        places = places * size + torch.where(index < 0, index + size, index)
+    found = x.flatten(first, last).index_select(first, places.reshape(-1))
+    return found.reshape(*x.shape[:first], *places.shape, *x.shape[last + 1 :])
+
+
+_WHOLE = (torch.int64, torch.int32)
+
+
+@FAMILY.decomposes(aten.index_put.default, reason="masks: the compiler does not end")
+def put_by_mask(
+    x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
+) -> Any:
+    """Return x with the elements replaced, or added to, where a mask is true."""
+    mask = indices[0]
+    if len(indices) != 1 or mask is None or not _is_mask(mask):
+        return NotImplemented
+    if _is_empty(x):
+        return x.clone()
+    rest = x.shape[mask.dim() :]
+    if values.dim() > len(rest):
+        # The n-th of the values goes to the n-th true element; a single one goes to all.
+        rank = (mask.reshape(-1).to(torch.int64).cumsum(0) - 1).clamp(min=0)
+        rank = torch.minimum(rank, torch.full_like(rank, values.shape[0] - 1))
+        values = values.index_select(0, rank).reshape(*mask.shape, *values.shape[1:])
+    chosen = x + values if accumulate else values.to(x.dtype)
+    return torch.where(mask.reshape(*mask.shape, *(1 for _ in rest)), chosen, x)
+
+
+def _starts(x: Tensor) -> Tensor:
+    """Return which rows differ from the one before; the first does."""
+    rows = x.reshape(x.shape[0], -1)
+    differs = (rows[1:] != rows[:-1]).any(1)
+    first = torch.ones_like(rows[:1, 0], dtype=torch.bool)
+    return torch.cat([first, differs])
+
+
+@FAMILY.decomposes(aten.unique_consecutive.default, reason=_REASON)
+def unique_consecutive(
+    x: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Return runs of equal elements as one, with the run of each element and their lengths."""
+    if dim is None:
+        if _is_empty(x):
+            return NotImplemented
+        values, inverse, counts = _runs(x.reshape(-1), return_inverse, return_counts)
+        return values, inverse.reshape(x.shape) if return_inverse else inverse, counts
+    if _is_empty(x):
+        return NotImplemented
+    values, inverse, counts = _runs(x.movedim(dim, 0), return_inverse, return_counts)
+    return values.movedim(0, dim), inverse, counts
+
+
+@FAMILY.decomposes(aten.unique_dim_consecutive.default, reason=_REASON)
+def unique_dim_consecutive(
+    x: Tensor, dim: int, return_inverse: bool = False, return_counts: bool = False
+) -> Any:
+    """Return runs of equal slices as one, with the run of each slice and their lengths."""
+    return unique_consecutive(x, return_inverse, return_counts, dim)
+
+
+def _runs(x: Tensor, return_inverse: bool, return_counts: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the first of each run, the run of each row where wanted, else nothing, and lengths."""
+    starts = _starts(x)
+    places = _in_front(starts)
+    count = _count(starts)
+    begins = places.narrow(0, 0, count)
+    nothing = torch.zeros(0, dtype=torch.int64, device=x.device)
+    inverse = starts.to(torch.int64).cumsum(0) - 1 if return_inverse else nothing
+    lengths = nothing
+    if return_counts:
+        ends = torch.cat([places[1:], torch.full_like(places[:1], x.shape[0])])
+        lengths = ends.narrow(0, 0, count) - begins
+    return x.index_select(0, begins), inverse, lengths
+
+
+@FAMILY.decomposes(aten._unique2.default, reason="not in the dialect")
+def unique(
+    x: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> Any:
+    """Return the different elements in rising order, where each element is, and how many each."""
+    if _is_empty(x) or x.dtype.is_complex:
+        return NotImplemented
+    ordered, order = torch.sort(x.reshape(-1))
+    values, run, counts = _runs(ordered, return_inverse, return_counts)
+    if not return_inverse:
+        return values, run, counts
+    inverse = torch.zeros_like(run).scatter(0, order, run)
+    return values, inverse.reshape(x.shape), counts

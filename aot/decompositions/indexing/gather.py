@@ -1,0 +1,162 @@
+"""Lookups, strided views and scatters as plain indexing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..registry import Family
+
+aten = torch.ops.aten
+
+FAMILY = Family("indexing")
+
+_NO_LOWERING = "no lowering"
+
+
+def _strided_index(x: Tensor, size: Sequence[Any], stride: Sequence[Any], offset: Any) -> Tensor:
+    """Return the places of a strided view's elements in its storage."""
+    index = torch.full((), offset or 0, dtype=torch.int64, device=x.device)
+    for axis, (count, step) in enumerate(zip(size, stride, strict=True)):
+        places = torch.arange(count, device=x.device) * step
+        index = index + places.reshape([-1 if a == axis else 1 for a in range(len(size))])
+    return index.expand(size) if len(size) else index
+
+
+@FAMILY.decomposes(aten.as_strided.default, aten.as_strided_copy.default, reason=_NO_LOWERING)
+def as_strided(x: Tensor, size: Sequence[Any], stride: Sequence[Any], offset: Any = None) -> Any:
+    """Return the elements of a strided view of a contiguous tensor."""
+    if not x.is_contiguous():
+        return NotImplemented
+    index = _strided_index(x, size, stride, offset)
+    return x.reshape(-1).index_select(0, index.reshape(-1)).reshape(list(size))
+
+
+@FAMILY.decomposes(aten.as_strided_scatter.default, reason=_NO_LOWERING)
+def as_strided_scatter(
+    x: Tensor, source: Tensor, size: Sequence[Any], stride: Sequence[Any], offset: Any = None
+) -> Any:
+    """Return x with the elements of a strided view replaced."""
+    if not x.is_contiguous():
+        return NotImplemented
+    index = _strided_index(x, size, stride, offset).reshape(-1)
+    return x.reshape(-1).scatter(0, index, source.reshape(-1)).reshape(x.shape)
+
+
+@FAMILY.decomposes(
+    aten.empty_strided.default, aten.empty_permuted.default, reason="there are no strides"
+)
+def empty(size: Sequence[Any], _: Any, *, dtype: Any = None, **kwargs: Any) -> Tensor:
+    """Return zeros: uninitialised memory would differ from call to call."""
+    return torch.zeros(list(size), dtype=dtype, device=kwargs.get("device"))
+
+
+_UNINITIALISED = "uninitialised memory would differ from call to call"
+
+
+@FAMILY.decomposes(aten.empty.memory_format, reason=_UNINITIALISED)
+def empty_of_size(size: Sequence[Any], *, dtype: Any = None, **kwargs: Any) -> Tensor:
+    """Return zeros."""
+    return torch.zeros(list(size), dtype=dtype, device=kwargs.get("device"))
+
+
+@FAMILY.decomposes(aten.empty_like.default, reason=_UNINITIALISED)
+def empty_like(x: Tensor, *, dtype: Any = None, **_: Any) -> Tensor:
+    """Return zeros."""
+    return torch.zeros(x.shape, dtype=dtype or x.dtype, device=x.device)
+
+
+@FAMILY.decomposes(aten.new_empty.default, reason=_UNINITIALISED)
+def new_empty_of_size(x: Tensor, size: Sequence[Any], *, dtype: Any = None, **_: Any) -> Tensor:
+    """Return zeros."""
+    return torch.zeros(list(size), dtype=dtype or x.dtype, device=x.device)
+
+
+@FAMILY.decomposes(aten.select_scatter.default, reason="wrong for negative indices")
+def select_scatter(x: Tensor, source: Tensor, dim: int, index: Any) -> Any:
+    """Return x with one slice replaced, counted from the start."""
+    if not isinstance(index, int) or index >= 0:
+        return NotImplemented
+    return torch.select_scatter(x, source, dim, index + x.shape[dim])
+
+
+@FAMILY.decomposes(aten.new_empty_strided.default, reason="there are no strides")
+def new_empty(x: Tensor, size: Sequence[Any], _: Any, *, dtype: Any = None, **__: Any) -> Tensor:
+    """Return zeros: uninitialised memory would differ from call to call."""
+    return torch.zeros(list(size), dtype=dtype or x.dtype, device=x.device)
+
+
+def _bags(indices: Tensor, offsets: Tensor) -> Tensor:
+    """Return the number of the bag that each index is in."""
+    places = torch.arange(indices.shape[0], device=indices.device)
+    return (places[:, None] >= offsets[None]).to(torch.int64).sum(1) - 1
+
+
+def embedding_bag(
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = -1,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return sums (mode 0), means (1) or maxima (2) of the rows in each bag, and bookkeeping."""
+    if include_last_offset:
+        offsets = offsets[:-1]
+    bags = _bags(indices, offsets)
+    rows = weight.index_select(0, indices)
+    kept = torch.ones_like(indices, dtype=torch.int64)
+    if padding_idx is not None and padding_idx >= 0:
+        kept = (indices != padding_idx).to(torch.int64)
+    member = bags[None] == torch.arange(offsets.shape[0], device=indices.device)[:, None]
+    member = torch.logical_and(member, kept[None] != 0)
+    counts = member.to(torch.int64).sum(1)
+    if mode == 2:
+        lowest = torch.finfo(weight.dtype).min
+        masked = torch.where(member[..., None], rows[None], lowest)
+        bag = torch.where(counts[:, None] > 0, masked.amax(1), torch.zeros_like(masked[:, 0]))
+    else:
+        if per_sample_weights is not None:
+            rows = rows * per_sample_weights[:, None]
+        bag = torch.matmul(member.to(rows.dtype), rows)
+        if mode == 1:
+            bag = bag / counts.clamp(min=1)[:, None].to(bag.dtype)
+    return bag, bags, counts, torch.zeros_like(counts)
+
+
+for _operator in (
+    aten.embedding_bag.default,
+    aten.embedding_bag.padding_idx,
+    aten._embedding_bag.default,
+    aten._embedding_bag_forward_only.default,
+):
+    FAMILY.enter(_operator, embedding_bag, reason="wrong numbers")
+
+
+@FAMILY.decomposes(aten.renorm.default, reason="wrong numbers")
+def renorm(x: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
+    """Return x with each slice along `dim` scaled down to a norm of at most `maxnorm`."""
+    others = [axis for axis in range(x.dim()) if axis != dim % x.dim()]
+    norm = torch.linalg.vector_norm(x, p, others, keepdim=True)
+    factor = torch.where(norm > maxnorm, maxnorm / (norm + 1e-7), torch.ones_like(norm))
+    return x * factor
+
+
+@FAMILY.decomposes(aten.diagonal_scatter.default, reason="no lowering on some offsets")
+def diagonal_scatter(
+    x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
+    """Return x with one of its diagonals replaced."""
+    last = x.movedim((dim1, dim2), (-2, -1))
+    rows = torch.arange(last.shape[-2], device=x.device)
+    columns = torch.arange(last.shape[-1], device=x.device)
+    place = (rows - max(0, -offset)).clamp(0, max(0, source.shape[-1] - 1))
+    spread = source.index_select(-1, place)[..., None]
+    result = torch.where(columns[None] - rows[:, None] == offset, spread, last)
+    return result.movedim((-2, -1), (dim1, dim2))

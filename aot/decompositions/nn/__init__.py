@@ -1,0 +1,1 @@
+"""Decompositions of backward operators, mixtures of experts, and random numbers."""

@@ -1,0 +1,1 @@
+"""Decompositions of elementwise operators, by element type."""

@@ -1,0 +1,165 @@
+"""Arithmetic on one-byte tensors, done in int32 and narrowed back.
+
+The compiler carries uint8 as signless bytes and sign-extends it where it promotes or compares, so
+that mixed arithmetic, reductions and sorting are wrong; several operators have no one-byte form.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.utils._pytree import tree_leaves, tree_map
+
+from ..registry import Decomposition, Family
+
+aten = torch.ops.aten
+
+FAMILY = Family("narrow integers")
+
+_NARROW = (torch.uint8, torch.int8)
+
+_ORDERING = (
+    aten.argmax.default,
+    aten.argmin.default,
+    aten.argsort.default,
+    aten.argsort.stable,
+    aten.cummax.default,
+    aten.cummin.default,
+    aten.sort.default,
+    aten.sort.stable,
+    aten.topk.default,
+)
+"""Wrong on bool tensors too: one bit is less than nothing where it is signed."""
+
+_ARITHMETIC = (
+    aten.abs.default,
+    aten.add.Scalar,
+    aten.add.Tensor,
+    aten.any.default,
+    aten.any.dim,
+    aten.all.default,
+    aten.all.dim,
+    aten.addmm.default,
+    aten.amax.default,
+    aten.amin.default,
+    aten.bmm.default,
+    aten.cat.default,
+    aten.clamp.default,
+    aten.clamp.Tensor,
+    aten.clamp_max.default,
+    aten.clamp_min.default,
+    aten.cumprod.default,
+    aten.cumsum.default,
+    aten.div.Scalar,
+    aten.div.Scalar_mode,
+    aten.div.Tensor,
+    aten.div.Tensor_mode,
+    aten.dot.default,
+    aten.eq.Scalar,
+    aten.eq.Tensor,
+    aten.exp.default,
+    aten.floor_divide.default,
+    aten.fmod.Scalar,
+    aten.fmod.Tensor,
+    aten.ge.Scalar,
+    aten.ge.Tensor,
+    aten.gt.Scalar,
+    aten.gt.Tensor,
+    aten.le.Scalar,
+    aten.le.Tensor,
+    aten.log.default,
+    aten.lt.Scalar,
+    aten.lt.Tensor,
+    aten.matmul.default,
+    aten.max.default,
+    aten.max.dim,
+    aten.maximum.default,
+    aten.mean.dim,
+    aten.min.default,
+    aten.min.dim,
+    aten.minimum.default,
+    aten.mm.default,
+    aten.mul.Scalar,
+    aten.mul.Tensor,
+    aten.mv.default,
+    aten.ne.Scalar,
+    aten.ne.Tensor,
+    aten.neg.default,
+    aten.pow.Scalar,
+    aten.pow.Tensor_Scalar,
+    aten.pow.Tensor_Tensor,
+    aten.prod.default,
+    aten.prod.dim_int,
+    aten.remainder.Scalar,
+    aten.remainder.Tensor,
+    aten.rsub.Scalar,
+    aten.sigmoid.default,
+    aten.sign.default,
+    aten.sqrt.default,
+    aten.sub.Scalar,
+    aten.sub.Tensor,
+    aten.sum.default,
+    aten.sum.dim_IntList,
+    aten.where.self,
+)
+
+
+_TRUTH = (aten.any.default, aten.any.dim, aten.all.default, aten.all.dim)
+"""Give uint8 for uint8, bool otherwise."""
+
+
+def _widened(operator: OpOverload, narrow: tuple[torch.dtype, ...]) -> Decomposition:
+    def widen(value: Any) -> Any:
+        wanted = isinstance(value, Tensor) and value.dtype in narrow
+        return value.to(torch.int32) if wanted else value
+
+    def decomposition(*args: Any, **kwargs: Any) -> Any:
+        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        dtypes = [x.dtype for x in tensors if x.dtype is not torch.bool or torch.bool in narrow]
+        asked = kwargs.get("dtype")
+        if asked in narrow:
+            return operator(*args, **{**kwargs, "dtype": torch.int64}).to(asked)
+        if not any(dtype in narrow for dtype in dtypes):
+            return NotImplemented
+        wide_args, wide_kwargs = tree_map(widen, (args, kwargs))
+        natural = reduce(torch.promote_types, dtypes)
+        if operator in _TRUTH and natural is torch.uint8:
+            return operator(*wide_args, **wide_kwargs).to(torch.uint8)
+        return tree_map(lambda out: _narrow(out, natural), operator(*wide_args, **wide_kwargs))
+
+    return decomposition
+
+
+def _narrow(value: Any, natural: torch.dtype) -> Any:
+    """Cast a result that is int32 only because we widened to the type that torch would give."""
+    widened = isinstance(value, Tensor) and value.dtype is torch.int32
+    return value.to(natural) if widened and natural is not torch.int32 else value
+
+
+_REASON = "narrow integers are sign-extended or refused"
+
+for _operator in _ARITHMETIC:
+    FAMILY.enter(_operator, _widened(_operator, _NARROW), reason=_REASON)
+for _operator in _ORDERING:
+    FAMILY.enter(_operator, _widened(_operator, (*_NARROW, torch.bool)), reason=_REASON)
+
+
+@FAMILY.decomposes(aten.arange.start_step, reason="there is no one-byte form")
+def arange(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, **kwargs: Any) -> Any:
+    """Return the narrow range by way of int32."""
+    if dtype not in _NARROW:
+        return NotImplemented
+    wide = torch.arange(start, end, step, dtype=torch.int32, device=kwargs.get("device"))
+    return wide.to(dtype)
+
+
+@FAMILY.converts(reason="a float becomes a signed byte, which ends at 127")
+def to_uint8(x: Tensor, wanted: torch.dtype) -> Any:
+    """Convert a float to uint8 by way of int32."""
+    if wanted is not torch.uint8 or not x.dtype.is_floating_point:
+        return NotImplemented
+    return x.to(torch.int32).to(torch.uint8)

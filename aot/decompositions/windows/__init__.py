@@ -1,0 +1,1 @@
+"""Decompositions of operators over windows: pooling, convolution, padding, interpolation, FFT."""

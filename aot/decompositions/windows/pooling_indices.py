@@ -1,0 +1,130 @@
+"""Maxima over windows and where they are, by gathering each window's elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from ..registry import Decomposition, Family
+from .pooling import each, spans_to_mend
+
+aten = torch.ops.aten
+
+FAMILY = Family("windows")
+
+
+def _maxima(x: Tensor, places: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """Return the largest element of each window of the last dimensions, and where it is.
+
+    Args:
+        x: Of any leading dimensions.
+        places: For each windowed dimension the index of each element of each window, of shape
+            [..., windows, elements]; what is outside of x counts as -inf. Leading dimensions, if
+            any, are those of x.
+    """
+    count = len(places)
+    sizes = x.shape[-count:]
+    lead = places[0].shape[:-2]
+    flat = torch.zeros((), dtype=torch.int64, device=x.device)
+    inside = torch.ones((), dtype=torch.int32, device=x.device) != 0
+    for axis, (place, size) in enumerate(zip(places, sizes, strict=True)):
+        shape = [1] * (2 * count)
+        shape[axis], shape[count + axis] = place.shape[-2:]
+        spread = place.reshape(*lead, *shape)
+        flat = flat * size + spread.clamp(0, size - 1)
+        inside = torch.logical_and(inside, torch.logical_and(spread >= 0, spread < size))
+    windows = flat.shape[len(lead) : len(lead) + count]
+    flat = flat.flatten(-count).flatten(len(lead), -2)
+    inside = inside.flatten(-count).flatten(len(lead), -2)
+    values = x.flatten(-count)
+    spread_shape = (*values.shape[:-1], *flat.shape[-2:])
+    flat, inside = flat.expand(spread_shape), inside.expand(spread_shape)
+    found = torch.gather(values, -1, flat.flatten(-2)).reshape(spread_shape)
+    found = torch.where(inside, found, -math.inf)
+    best = found.argmax(-1, keepdim=True)
+    result = (*values.shape[:-1], *windows)
+    value = torch.gather(found, -1, best).reshape(result)
+    return value, torch.gather(flat, -1, best).reshape(result)
+
+
+def _with_indices(dimensions: int) -> Decomposition:
+    """Return max pooling with indices, for shapes that the compiler refuses."""
+
+    def decomposition(
+        x: Tensor,
+        kernel: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] = (0,),
+        dilation: Sequence[int] = (1,),
+        ceil_mode: bool = False,
+    ) -> Any:
+        spans = spans_to_mend(x, dimensions, kernel, stride, padding, dilation, ceil_mode)
+        if spans is None:
+            return NotImplemented
+        windows, spread = each(kernel, dimensions), each(dilation, dimensions)
+        places = []
+        for span, step, before, window, apart in zip(
+            spans, each(stride or kernel, dimensions), each(padding, dimensions), windows, spread,
+            strict=True,
+        ):  # fmt: skip
+            starts = torch.arange(span.count, device=x.device) * step - before
+            places.append(starts[:, None] + torch.arange(window, device=x.device) * apart)
+        return _maxima(x, places)
+
+    return decomposition
+
+
+for _operator, _dimensions in (
+    (aten.max_pool1d_with_indices.default, 1),
+    (aten.max_pool2d_with_indices.default, 2),
+    (aten.max_pool3d_with_indices.default, 3),
+):
+    FAMILY.enter(
+        _operator,
+        _with_indices(_dimensions),
+        reason="where a dimension of the result is 1, the input must be as long as the window",
+    )
+
+
+def _fractional(dimensions: int) -> Decomposition:
+    def decomposition(
+        x: Tensor, kernel: Sequence[int], output: Sequence[int], samples: Tensor
+    ) -> Any:
+        sizes = x.shape[-dimensions:]
+        if not all(isinstance(size, int) for size in (*sizes, *output)):
+            return NotImplemented
+        places = []
+        for axis, (size, window, count) in enumerate(zip(sizes, kernel, output, strict=True)):
+            # In two dimensions torch's samples come with the last dimension first.
+            sample = samples[..., dimensions - 1 - axis if dimensions == 2 else axis]
+            starts = _fractional_starts(sample, size, window, count)
+            starts = starts if x.dim() > dimensions + 1 else starts.squeeze(0)
+            places.append(starts[..., None] + torch.arange(window, device=x.device))
+        return _maxima(x, places)
+
+    return decomposition
+
+
+def _fractional_starts(sample: Tensor, size: int, window: int, count: int) -> Tensor:
+    """Return where each window starts, of shape [batch, channels, windows]."""
+    last = size - window
+    number = torch.arange(count, device=sample.device)
+    if count == 1:
+        return torch.full((*sample.shape, 1), last, dtype=torch.int64, device=sample.device)
+    step = last / (count - 1)
+    base = torch.trunc(sample * step)[..., None]
+    starts = (torch.trunc((number + sample[..., None]) * step) - base).to(torch.int64)
+    return torch.where(number == count - 1, last, starts)
+
+
+def _enter_fractional(operator: OpOverload, dimensions: int) -> None:
+    FAMILY.enter(operator, _fractional(dimensions), reason="no lowering")
+
+
+_enter_fractional(aten.fractional_max_pool2d.default, 2)
+_enter_fractional(aten.fractional_max_pool3d.default, 3)

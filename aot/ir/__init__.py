@@ -1,0 +1,1 @@
+"""The MLIR module: read, write, build, types of the torch dialect, digests, aliasing of inputs."""

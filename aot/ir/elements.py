@@ -1,0 +1,110 @@
+"""The bytes of torch tensors, as MLIR attributes and as buffers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from iree.compiler.ir import (
+    Attribute,
+    Context,
+    DenseResourceElementsAttr,
+    Location,
+    RankedTensorType,
+    Type,
+)
+
+from pelton.runtime.call.dtypes import DType, dtype_of
+
+from ..spec.errors import ExportError
+from ..spec.meta_tensors import has_data
+
+
+def dtype_row(dtype: torch.dtype, where: str) -> DType:
+    """Return the row of a torch element type in the dtype table.
+
+    Args:
+        dtype: The element type.
+        where: What has it, for the message.
+
+    Raises:
+        ExportError: It is not in the table.
+    """
+    found = dtype_of(dtype)
+    if found is None:
+        raise ExportError(f"{where} has element type {dtype}, which cannot be exported")
+    return found
+
+
+def storage_dtype(dtype: DType) -> str:
+    """Return the MLIR element type that globals hold for `dtype`: a byte for a bool.
+
+    IREE packs and cannot initialise `i1` tensors; a byte that is 0 or 1 is exact.
+    """
+    return "i8" if dtype.name == "bool" else dtype.mlir
+
+
+def global_type(dtype: DType, shape: tuple[int | None, ...], context: Context) -> Type:
+    """Return the builtin tensor type of a global."""
+    sizes = "".join("?x" if size is None else f"{size}x" for size in shape)
+    return Type.parse(f"tensor<{sizes}{storage_dtype(dtype)}>", context)
+
+
+def tensor_bytes(tensor: torch.Tensor) -> memoryview:
+    """Return the elements of a tensor as bytes, row-major; a view where its memory is so already.
+
+    Raises:
+        ExportError: The tensor has no data (it is on the meta device or fake).
+    """
+    if not has_data(tensor):
+        raise ExportError(
+            f"a tensor of shape {tuple(tensor.shape)} has no data (device {tensor.device}); "
+            "export it with external_parameters, or give it values"
+        )
+    flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    data: Any = flat.view(torch.uint8).numpy()
+    return memoryview(data)
+
+
+_UNFOLDABLE = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+_FOLDED = 4096  # more than the elements of any constant that IREE folds
+
+
+def elements_attribute(
+    tensor: torch.Tensor, type_: Type, context: Context, resources: dict[str, bytes]
+) -> Attribute:
+    """Return a tensor's values as an elements attribute of type `type_`.
+
+    The values are copied, so later changes to the tensor do not change the module.
+
+    Args:
+        tensor: The tensor.
+        type_: The builtin tensor type.
+        context: The module's context.
+        resources: Gets the copy, which the attribute shares, under its name in the module.
+    """
+    if tensor.numel() == 0:
+        return Attribute.parse(f"dense<> : {type_}", context)
+    data = bytes(tensor_bytes(tensor))
+    # Resources cannot be splats, which compilers fold best; and where IREE folds a small resource
+    # of bfloat16 or float8 into code, it gets its type wrong.
+    if tensor.numel() == 1 or (tensor.dtype in _UNFOLDABLE and tensor.numel() <= _FOLDED):
+        return Attribute.parse(f'dense<"0x{data.hex().upper()}"> : {type_}', context)
+    shape = "_".join(map(str, tensor.shape))
+    # No more than the elements need: readers of bytecode do not align what they read.
+    alignment = min(tensor.element_size(), 8)
+    with context, Location.unknown():
+        attribute = DenseResourceElementsAttr.get_from_buffer(
+            data,
+            f"torch_tensor_{shape}_{tensor.dtype}",
+            RankedTensorType(type_),
+            alignment=alignment,
+        )
+    final_name = str(attribute).removeprefix("dense_resource<").partition(">")[0]
+    resources[final_name] = data
+    return attribute
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    """Return the shape of a tensor as plain integers."""
+    return tuple(int(size) for size in value.shape)

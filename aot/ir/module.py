@@ -1,0 +1,259 @@
+"""MLIR modules: reading and writing their files, and what they say of their own interface."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from iree.compiler.ir import (
+    Context,
+    DictAttr,
+    Location,
+    MLIRError,
+    Module,
+    Operation,
+    StringAttr,
+    Value,
+    WalkResult,
+)
+from iree.compiler.passmanager import PassManager
+
+from pelton.runtime.artifacts.vmfb import ParameterTable
+from pelton.runtime.call.dtypes import BY_TORCH_MLIR, DTYPES, DType
+from pelton.runtime.call.signature import SIGNATURE_KEY, Signature
+from pelton.runtime.files import FileKind, StrPath, atomic_write, sniff
+
+from ..spec.errors import ArtifactError, ExportError
+from . import checksum
+
+BYTECODE_SUFFIX = ".mlirbc"
+"""Files of this suffix are written as bytecode, all others as text."""
+
+CUSTOM_OP = "pelton.custom_op"
+"""Attribute of a function that is the body of a custom operator: the operator's name."""
+
+_CONVOLUTIONS = frozenset(
+    f"torch.aten.{name}"
+    for name in ("conv2d", "conv2d.padding", "convolution", "conv_transpose2d.input")
+)
+
+_DEVICE = re.compile(r"@__device_(\d+)\b")
+_NAMING_DEVICES = (
+    "iree.abi.affinity", "stream.affinity", "stream.affinity.default", "target", "arg_attrs",
+    "res_attrs",
+)  # fmt: skip
+"""The attributes that may name devices of the program."""
+
+_NAMED_PARAMETER = re.compile(r'#flow\.parameter\.named<(?:"([^"]*)"::)?"([^"]*)"> : tensor<(.*)>$')
+
+
+def read_module(path: StrPath) -> Operation:
+    """Read an MLIR file, text or bytecode, in a context of its own.
+
+    Raises:
+        ArtifactError: There is no such file, or it is no valid MLIR; gives line and reason.
+    """
+    kind = sniff(path)
+    if kind not in (FileKind.MLIR_TEXT, FileKind.MLIR_BYTECODE):
+        raise ArtifactError(f"{path} is no MLIR module: its content is {kind.value}")
+    context = Context()
+    data = Path(path).read_bytes()
+    checksum.check(Path(path), data)
+    try:
+        module_op = Module.parse(data, context).operation
+        signatures_of(module_op)
+        parameters_of(module_op)
+    except (MLIRError, ValueError, RuntimeError, KeyError) as error:
+        raise ArtifactError(f"{path} is no valid MLIR: {_diagnostics(error)}") from error
+    return module_op
+
+
+def write_module(module_op: Operation, path: StrPath) -> None:
+    """Write a module, atomically: bytecode if the name ends in `.mlirbc`, else text.
+
+    Raises:
+        ArtifactError: The folder does not exist, or `path` is a folder.
+    """
+    with atomic_write(path) as file:
+        if Path(path).suffix == BYTECODE_SUFFIX:
+            writer = checksum.ChecksumWriter(file)
+            module_op.write_bytecode(writer)
+            writer.finish()
+        else:
+            module_op.print(file=file, binary=True, enable_debug_info=True)
+
+
+def signatures_of(module_op: Operation) -> dict[str, Signature]:
+    """Return the signature of each public function that states one, by name.
+
+    Raises:
+        ArtifactError: A signature is damaged.
+    """
+    found = {}
+    for op in _operations(module_op, "func.func", "util.func"):
+        attributes = op.attributes
+        if "iree.reflection" not in attributes:
+            continue
+        reflection = DictAttr(attributes["iree.reflection"])
+        if SIGNATURE_KEY in reflection:
+            signature = Signature.from_json(StringAttr(reflection[SIGNATURE_KEY]).value)
+            found[signature.name] = signature
+    return found
+
+
+def set_signature(function: Operation, signature: Signature) -> None:
+    """State the signature of a function, where `signatures_of` and IREE's artifacts have it."""
+    with function.context:
+        text = StringAttr.get(signature.to_json())
+        function.attributes["iree.reflection"] = DictAttr.get({SIGNATURE_KEY: text})
+
+
+def parameters_of(module_op: Operation) -> ParameterTable:
+    """Return element type and shape of each external parameter, by scope and name."""
+    table: ParameterTable = {}
+    for op in _operations(module_op, "util.global"):
+        if "initial_value" not in op.attributes:
+            continue
+        match = _NAMED_PARAMETER.match(str(op.attributes["initial_value"]))
+        if match is None:
+            continue
+        *sizes, element = match[3].split("x") if "complex" not in match[3] else _complex(match[3])
+        stated = op.attributes["pelton.dtype"] if "pelton.dtype" in op.attributes else None
+        dtype = DTYPES[StringAttr(stated).value] if stated is not None else _signed(element)
+        table.setdefault(match[1] or "", {})[match[2]] = (dtype, tuple(int(size) for size in sizes))
+    return table
+
+
+def device_count(module_op: Operation) -> int:
+    """Return how many devices a module is for; 0 if it names none and so runs on any one."""
+    ordinals = [-1]
+
+    def visit(op: Operation) -> WalkResult:
+        if not op.name.startswith("torch."):
+            for name in _NAMING_DEVICES:
+                if name in op.attributes:
+                    ordinals.extend(map(int, _DEVICE.findall(str(op.attributes[name]))))
+        return WalkResult.ADVANCE
+
+    module_op.walk(visit)
+    return max(ordinals) + 1
+
+
+def run_passes(module_op: Operation, pipeline: str, enable_ir_printing: bool = False) -> None:
+    """Run passes on a module.
+
+    Args:
+        module_op: The module, which is changed; where a pass fails, in an unknown state.
+        pipeline: The passes in their text form, as `PassManager.parse` reads it.
+        enable_ir_printing: Print the module to stderr after each pass.
+
+    Raises:
+        ExportError: The text is no pipeline, or a pass failed; has the diagnostics.
+    """
+    try:
+        with module_op.context as context:
+            manager = PassManager.parse(pipeline)
+            if enable_ir_printing:
+                context.enable_multithreading(False)  # MLIR prints modules in one thread only
+                manager.enable_ir_printing()
+            manager.run(module_op)
+    except (MLIRError, ValueError) as error:
+        raise ExportError(f"the passes {pipeline!r} failed: {_diagnostics(error)}") from error
+    finally:
+        if enable_ir_printing:
+            module_op.context.enable_multithreading(True)
+
+
+def is_lowered(module_op: Operation) -> bool:
+    """Tell whether a module is in IREE's input dialects, which have functions of their own."""
+    return next(_operations(module_op, "func.func"), None) is None
+
+
+def has_sizes_that_vary(module_op: Operation) -> bool:
+    """Tell whether a module has tensors of sizes that only a call tells."""
+    return _any(module_op, lambda op: any("?" in str(value.type) for value in _values(op)))
+
+
+def has_dynamic_convolutions(module_op: Operation) -> bool:
+    """Tell whether a module convolves images whose width or height is dynamic.
+
+    Args:
+        module_op: The module, in the torch dialect.
+    """
+
+    def is_one(op: Operation) -> bool:
+        if op.name not in _CONVOLUTIONS:
+            return False
+        sizes = str(op.operands[0].type).partition("[")[2].partition("]")[0].split(",")
+        return len(sizes) == 4 and "?" in sizes[2:]
+
+    return _any(module_op, is_one)
+
+
+def _any(module_op: Operation, holds: Callable[[Operation], bool]) -> bool:
+    found = False
+
+    def visit(op: Operation) -> WalkResult:
+        nonlocal found
+        found = holds(op)
+        return WalkResult.INTERRUPT if found else WalkResult.ADVANCE
+
+    module_op.walk(visit)
+    return found
+
+
+def operations_within(op: Operation) -> list[Operation]:
+    """Return an operation and all within it."""
+    found: list[Operation] = []
+
+    def visit(inner: Operation) -> WalkResult:
+        found.append(inner)
+        return WalkResult.ADVANCE
+
+    op.walk(visit)
+    return found
+
+
+def _values(op: Operation) -> Iterator[Value]:
+    """Yield the values that an operation gives, or takes as a function."""
+    yield from op.results
+    for region in op.regions:
+        for block in region.blocks:
+            yield from block.arguments
+
+
+def module_name(module_op: Operation) -> str:
+    """Return a module's name, or `module` where it has none."""
+    attributes = module_op.attributes
+    return StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else "module"
+
+
+def new_module(name: str) -> Operation:
+    """Return an empty module of a name, in a context of its own."""
+    module = Module.create(Location.unknown(Context()))
+    with module.context:
+        module.operation.attributes["sym_name"] = StringAttr.get(name)
+    return module.operation
+
+
+def _operations(module_op: Operation, *names: str) -> Iterator[Operation]:
+    for op in module_op.regions[0].blocks[0].operations:
+        if op.operation.name in names:
+            yield op.operation
+
+
+def _signed(element: str) -> DType:
+    return BY_TORCH_MLIR.get(f"s{element}") or BY_TORCH_MLIR[element]
+
+
+def _complex(shaped: str) -> list[str]:
+    sizes, _, element = shaped.rpartition("complex<")
+    return [*sizes.rstrip("x").split("x"), f"complex<{element}"] if sizes else [shaped]
+
+
+def _diagnostics(error: Exception) -> str:
+    listed = getattr(error, "error_diagnostics", None)
+    if listed:
+        return "; ".join(f"{d.location}: {d.message}" for d in listed)[:600]
+    return " ".join(str(error).split())[:600]

@@ -1,0 +1,1 @@
+"""Lowering: captured programs become functions of one MLIR module."""

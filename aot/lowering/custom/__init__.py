@@ -1,0 +1,1 @@
+"""Custom operators in the module: shapes, text templates, bodies, expansion."""

@@ -1,0 +1,1 @@
+"""Calls of a procedure: jittables, exported programs, other procedures."""

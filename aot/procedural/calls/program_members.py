@@ -1,0 +1,115 @@
+"""`ExportedProgram`s of a class: entry points of the module, and callable from procedures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+
+from pelton.runtime.call import pytrees
+from pelton.runtime.call.signature import ConstantSpec
+from pelton.runtime.errors import SignatureError
+
+from ...capture.arguments import Arguments, InputLeaf, TracedInput
+from ...capture.signature import signature_of_program
+from ...capture.trace import Capture
+from ...decompositions.legalize_program import prepare
+from ...ir.builder import ModuleBuilder
+from ...lowering.parameter_names import ProgramTensors
+from ..globals.live_globals import plain_tree
+from ..module.trace import IrTrace
+from ..values.scalars import IrScalar
+from ..values.tensors import IrTensor
+from .program_calls import emit_program_call
+from .programs import CapturedProgram, ProgramTable
+
+
+class ProgramMember:
+    """An `ExportedProgram` of a class; public unless its name starts with `_`.
+
+    Args:
+        builder: The module under construction.
+        name: The attribute, and the name of the function.
+        exported: The program.
+
+    Raises:
+        ExportError: The program has no form in MLIR.
+    """
+
+    def __init__(self, builder: ModuleBuilder, name: str, exported: ExportedProgram) -> None:
+        program = prepare(exported)
+        self.signature = signature_of_program(exported, program, name)
+        self._builder = builder
+        self._name = name
+        results = [_constant(leaf) for leaf in self.signature.results]
+        arguments = Arguments(self.signature.parameters, [], [])
+        tree = self.signature.result_tree
+        self._program = program
+        self._capture = Capture(exported, arguments, tree, results, "", "")
+        public = not name.startswith("_")
+        self.entry = self._make(builder.reserve_symbol(name), public=True) if public else None
+        self._callee: CapturedProgram | None = None
+
+    def _make(self, symbol: str, *, public: bool) -> CapturedProgram:
+        tensors = ProgramTensors(self._program)
+        return CapturedProgram(symbol, self._program, self._capture, tensors, public=public)
+
+    def enter(self, table: ProgramTable) -> None:
+        """Enter what is to be imported of the program into the module's table."""
+        for program in (self.entry, self._callee):
+            if program is not None:
+                table.add(program)
+
+    def call(self, trace: IrTrace, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Emit a call in a procedure; return its result with traced values in it.
+
+        Raises:
+            ProcedureTraceError: The arguments do not fit.
+        """
+        if self._callee is None:
+            # Entry points cannot be called by each other in the torch dialect: a function beside.
+            self._callee = self._make(self._builder.reserve_symbol(self._name), public=False)
+        return emit_program_call(trace, self._callee, self._arguments(trace, args, kwargs))
+
+    def _arguments(
+        self, trace: IrTrace, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Arguments:
+        try:
+            leaves = self._bind(args, kwargs)
+        except (TypeError, SignatureError) as error:
+            try:
+                leaves = self._bind([list(args)], {})  # one list, given as its entries
+            except (TypeError, SignatureError):
+                trace.fail(f"calling {self._name}: {error}; it takes {self.signature.python()}")
+        inputs: list[InputLeaf] = []
+        given: list[Any] = []
+        for index, (path, spec) in enumerate(self.signature.named_inputs()):
+            if isinstance(spec, ConstantSpec):
+                if leaves[index] != spec.value:
+                    trace.fail(f"calling {self._name}: argument {path} is fixed to {spec.value!r}")
+                given.append(leaves[index])
+                continue
+            value = self._value(trace, leaves[index], path)
+            given.append(TracedInput(value))
+            inputs.append(InputLeaf(index, path, 0))
+        return Arguments(self.signature.parameters, given, inputs)
+
+    def _value(self, trace: IrTrace, value: Any, path: str) -> IrTensor | IrScalar:
+        if isinstance(value, (IrTensor, torch.Tensor)):
+            return trace.tensor(value, path)
+        return trace.scalar(value)
+
+    def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        bound = self.signature.python().bind(*args, **kwargs)
+        bound.apply_defaults()
+        leaves: list[Any] = [None] * len(self.signature.inputs)
+        for parameter in self.signature.parameters:
+            value = plain_tree(bound.arguments[parameter.name])
+            pytrees.flatten(parameter.tree, value, leaves, parameter.name)
+        return leaves
+
+
+def _constant(leaf: Any) -> ConstantSpec | None:
+    return leaf if isinstance(leaf, ConstantSpec) else None

@@ -1,9 +1,0 @@
-"""What can go wrong while a procedure is traced."""
-
-from __future__ import annotations
-
-from ..errors import ExportError
-
-
-class ProcedureTraceError(ExportError):
-    """A procedure does something that cannot be compiled; names the procedure and the line."""

@@ -1,0 +1,1 @@
+"""Globals of a `CompiledModule`: types, declarations, loads and stores."""

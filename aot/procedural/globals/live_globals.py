@@ -1,0 +1,313 @@
+"""Globals as procedures see them: traced values, loaded where they are used, stored to by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from iree.compiler.ir import FlatSymbolRefAttr, Operation, RankedTensorType, Type, Value
+
+from pelton.runtime.call import pytrees
+
+from ...ir.builder import TensorGlobal
+from ...ir.elements import dtype_row
+from ..values import tensor_ops
+from ..values.affine import Affine
+from ..values.intrinsics import Intrinsic
+from ..values.scalars import IrScalar
+from ..values.tensors import IrImmediateTensor, IrTensor
+
+if TYPE_CHECKING:
+    from ..module.trace import IrTrace
+    from .declaration import GlobalsDef
+
+
+class MaterializedGlobal:
+    """What traced globals have in common.
+
+    Attributes:
+        symbol_name: The global's name in the module.
+        global_op: Its operation.
+        global_type: The type of what it holds.
+        ir_type: The type of what loads give.
+    """
+
+    symbol_name: str
+    global_op: Operation
+    global_type: Type
+    ir_type: Type
+
+    def check_mutable(self, trace: IrTrace, name: str) -> None:
+        """Refuse a store to an immutable global.
+
+        Raises:
+            ProcedureTraceError: It is immutable.
+        """
+        if "is_mutable" not in self.global_op.attributes:
+            trace.fail(
+                f"self.{name} is immutable and cannot be stored to; declare it with mutable=True"
+            )
+
+
+class IrGlobalScalar(IrScalar, MaterializedGlobal):
+    """A traced number that is loaded from a global, and may be set.
+
+    Args:
+        export_name: The attribute that declares it.
+        info: The declaration.
+        symbol_name: The global's name in the module.
+        global_op: Its operation.
+        global_type: Its type.
+    """
+
+    def __init__(
+        self,
+        export_name: str,
+        info: GlobalsDef,
+        *,
+        symbol_name: str,
+        global_op: Operation,
+        global_type: Type,
+    ) -> None:
+        super().__init__(global_type)
+        self._scope = self._trace.root_scope
+        self.export_name = export_name
+        self.info = info
+        self.symbol_name = symbol_name
+        self.global_op = global_op
+        self.global_type = global_type
+
+    def resolve_ir_values(self, trace: IrTrace) -> Sequence[Value]:
+        """Emit a load; return the value."""
+        reference = {"global": FlatSymbolRefAttr.get(self.symbol_name, trace.context)}
+        with trace.emitting():
+            load = Operation.create(
+                "util.global.load", results=[self.global_type], attributes=reference
+            )
+        value = load.result
+        trace.sums[value] = self.affine()
+        return [value]
+
+    def affine(self) -> Affine:
+        """Return it as a sum: loads between which nothing is stored are one unknown."""
+        return Affine.of(self._trace.version_of(self.symbol_name))
+
+    def resolve_assignment(self, proc_trace: IrTrace, ir_values: Sequence[Value]) -> None:
+        """Emit a store.
+
+        Raises:
+            ProcedureTraceError: The global is immutable.
+        """
+        self.check_mutable(proc_trace, self.export_name)
+        reference = {"global": FlatSymbolRefAttr.get(self.symbol_name, proc_trace.context)}
+        with proc_trace.emitting():
+            Operation.create("util.global.store", operands=list(ir_values), attributes=reference)
+        proc_trace.stored(self.symbol_name)
+
+    def set(self, other: Any) -> None:
+        """Store a Python number, or a traced one of the global's type.
+
+        Raises:
+            ProcedureTraceError: `other` is of another type, or the global is immutable.
+        """
+        trace = self.trace
+        self.check_mutable(trace, self.export_name)
+        where = f"self.{self.export_name}"
+        self.resolve_assignment(trace, [trace.scalar_of_type(other, self.kind, where)])
+
+
+class IrGlobalTensor(IrTensor, MaterializedGlobal):
+    """A traced tensor that is loaded from a global, and may be stored to, whole or in part.
+
+    Args:
+        export_name: The attribute that declares it.
+        info: The declaration.
+        symbol_name: The global's name in the module.
+        global_op: Its operation.
+        global_type: The type of what it holds; a byte for each bool.
+        dtype: The element type.
+    """
+
+    def __init__(
+        self,
+        export_name: str,
+        info: GlobalsDef,
+        *,
+        symbol_name: str,
+        global_op: Operation,
+        global_type: Type,
+        dtype: torch.dtype,
+    ) -> None:
+        row = dtype_row(dtype, symbol_name)
+        with global_op.context:
+            shape = global_type.shape  # type: ignore[attr-defined]
+            encoded = Type.parse(row.mlir)
+            ir_type = RankedTensorType.get(shape, encoded, loc=global_op.location)
+        super().__init__(ir_type, dtype)
+        self._scope = self._trace.root_scope
+        self.export_name = export_name
+        self.info = info
+        self.symbol_name = symbol_name
+        self.global_op = global_op
+        self.global_type = global_type
+        self.origins = frozenset({symbol_name})
+        self._held = TensorGlobal(symbol_name, global_op, global_type, row, mutable=False)
+
+    def resolve_ir_values(self, trace: IrTrace) -> Sequence[Value]:
+        """Emit a load; return the value."""
+        return [tensor_ops.emit_global_load(trace, self._held)]
+
+    def resolve_assignment(self, proc_trace: IrTrace, ir_values: Sequence[Value]) -> None:
+        """Emit a store.
+
+        Raises:
+            ProcedureTraceError: The global is immutable.
+        """
+        self.check_mutable(proc_trace, self.export_name)
+        tensor_ops.emit_global_store(proc_trace, self._held, ir_values[0])
+        proc_trace.stored(self.symbol_name)
+
+    def assign(self, value: Any) -> None:
+        """Store a tensor of the global's type.
+
+        Raises:
+            ProcedureTraceError: `value` is of another type, or the global is immutable.
+        """
+        trace = self.trace
+        self.check_mutable(trace, self.export_name)
+        where = f"self.{self.export_name}"
+        given = trace.tensor(value, where)
+        if given is self or (
+            isinstance(given, IrGlobalTensor) and given.symbol_name == self.symbol_name
+        ):
+            return
+        stored: IrTensor = IrImmediateTensor(trace.tensor_of_type(given, self, where), self.dtype)
+        if not given.origins <= self.origins:
+            stored = tensor_ops.emit_copy(trace, stored)
+        self.resolve_assignment(trace, [stored.ir_value])
+
+
+class LiveGlobalCollectionProxy:
+    """A collection of globals: reading gives its members, assigning to a member stores to it.
+
+    Args:
+        raw_collection: A dict, list or tuple of traced globals and of such collections.
+        path: How the user writes it, for messages.
+    """
+
+    def __init__(self, raw_collection: Any, path: str = "self") -> None:
+        self._raw = raw_collection
+        self._path = path
+
+    @property
+    def raw(self) -> Any:
+        """The plain collection."""
+        return self._raw
+
+    def __getitem__(self, key: Any) -> Any:
+        try:
+            found = self._raw[key]
+        except (KeyError, IndexError, TypeError):
+            keys = list(self._raw) if isinstance(self._raw, dict) else range(len(self._raw))
+            known = ", ".join(map(repr, keys))
+            raise KeyError(f"{self._path} has no {key!r}; it has: {known}") from None
+        return live(found, f"{self._path}[{key!r}]")
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        target = self[key]
+        trace = next(leaf for leaf in leaves_of(self) if isinstance(leaf, Intrinsic)).trace
+        assign_tree(trace, target, value, f"{self._path}[{key!r}]")
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    def __iter__(self) -> Iterator[Any]:
+        if isinstance(self._raw, dict):
+            return iter(self._raw)
+        return (self[index] for index in range(len(self._raw)))
+
+    def __contains__(self, key: Any) -> bool:
+        return isinstance(self._raw, dict) and key in self._raw
+
+    def keys(self) -> list[Any]:
+        """Return the keys."""
+        return list(self._raw)
+
+    def values(self) -> list[Any]:
+        """Return the members."""
+        return [self[key] for key in self._raw]
+
+    def items(self) -> list[tuple[Any, Any]]:
+        """Return the keys with the members."""
+        return [(key, self[key]) for key in self._raw]
+
+    def __repr__(self) -> str:
+        return f"<globals {self._path}: {self._raw!r}>"
+
+
+def live(value: Any, path: str) -> Any:
+    """Return a collection of globals as a proxy, anything else as it is."""
+    is_collection = isinstance(value, (dict, list, tuple))
+    return LiveGlobalCollectionProxy(value, path) if is_collection else value
+
+
+def leaves_of(value: Any) -> list[Any]:
+    """Return the leaves of a tree that may hold collections of globals."""
+    return pytrees.describe(plain_tree(value), _is_leaf)[1]
+
+
+def _is_leaf(value: Any) -> bool:
+    return isinstance(value, (Intrinsic, torch.Tensor, LiveGlobalCollectionProxy, Value))
+
+
+def plain_tree(value: Any) -> Any:
+    """Return a tree with plain containers in place of the collections of globals in it."""
+    tree, leaves = pytrees.describe(value, _is_leaf)
+    if not any(isinstance(leaf, LiveGlobalCollectionProxy) for leaf in leaves):
+        return value
+    plain = [leaf.raw if isinstance(leaf, LiveGlobalCollectionProxy) else leaf for leaf in leaves]
+    return pytrees.unflatten(tree, plain)
+
+
+def assign_tree(trace: IrTrace, target: Any, value: Any, path: str) -> None:
+    """Store a tree of values to a global or a collection of globals of the same structure.
+
+    Raises:
+        ProcedureTraceError: The structures or types differ, or a global is immutable.
+    """
+    stores: list[Callable[[], None]] = []
+    _match(trace, target, value, path, stores)
+    for store in stores:
+        store()
+
+
+def _match(
+    trace: IrTrace, target: Any, value: Any, path: str, stores: list[Callable[[], None]]
+) -> None:
+    target = target.raw if isinstance(target, LiveGlobalCollectionProxy) else target
+    value = value.raw if isinstance(value, LiveGlobalCollectionProxy) else value
+    if isinstance(target, IrGlobalScalar):
+        stores.append(lambda: target.set(value))
+    elif isinstance(target, IrGlobalTensor):
+        stores.append(lambda: target.assign(value))
+    elif isinstance(target, dict):
+        if not isinstance(value, dict) or set(target) != set(value):
+            trace.fail(f"{path} is a dict with the keys {list(target)!r}, got {_describe(value)}")
+        for key, child in target.items():
+            _match(trace, child, value[key], f"{path}[{key!r}]", stores)
+    elif isinstance(target, (list, tuple)):
+        if not isinstance(value, (list, tuple)) or len(value) != len(target):
+            trace.fail(f"{path} has {len(target)} entries, got {_describe(value)}")
+        for index, (child, entry) in enumerate(zip(target, value, strict=True)):
+            _match(trace, child, entry, f"{path}[{index}]", stores)
+    else:
+        trace.fail(f"{path} cannot be stored to: it is {target!r}")
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"a dict with the keys {list(value)!r}"
+    if isinstance(value, (list, tuple)):
+        return f"a {type(value).__name__} of {len(value)} entries"
+    return repr(value)

@@ -1,0 +1,270 @@
+"""The operations that a procedure may emit by name: `IREE.tensor_…`, and `aot.print`."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import operator
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import torch
+from iree.compiler.dialects import flow
+from iree.compiler.ir import Value
+
+from ..values import tensor_ops
+from ..values.current import current_ir_trace
+from ..values.indexing import Span, same_size
+from ..values.scalars import IrImmediateScalar, IrScalar
+from ..values.tensors import IrTensor, Size
+from .trace import IrTrace
+
+Number: TypeAlias = int | IrScalar | Value
+"""A size, position or element: a Python number, a traced one, or a bare value of the module."""
+
+
+class IREEEmitter:
+    """Operations on traced tensors that say exactly what IREE is to do.
+
+    Sizes and positions are numbers or traced numbers, so shapes may be dynamic in all of them.
+    What is out of range is refused while tracing where that is known, else when the program runs.
+    The one instance is `aot.IREE`.
+
+    Example:
+        >>> from pelton import aot
+        >>> class Grow(aot.CompiledModule):
+        ...     def ones(self, n=aot.AbstractIndex):
+        ...         return aot.IREE.tensor_splat(n, 4, value=1.0, dtype=torch.float32)
+        >>> print(aot.export(Grow).signatures["ones"])
+        ones(n: int) -> (float32[?, 4])
+    """
+
+    def tensor_dim(
+        self, source: IrTensor, index: int, *, dtype: torch.dtype | None = None
+    ) -> IrScalar:
+        """Return a size of a tensor as a traced number.
+
+        Args:
+            source: The tensor.
+            index: The dimension, from 0.
+            dtype: The integer type to convert it to; None: index.
+
+        Raises:
+            ProcedureTraceError: There is no such dimension.
+        """
+        trace = source.trace
+        if type(index) is not int or not 0 <= index < source.rank:
+            trace.fail(f"{source!r} has no dimension {index!r}; it has {source.rank}")
+        size = IrImmediateScalar(source.get_dim_value(index))
+        return size if dtype is None else size.to(dtype)
+
+    def tensor_empty(self, *dims: Number, dtype: torch.dtype = torch.float32) -> IrTensor:
+        """Return a tensor of undefined values.
+
+        Args:
+            dims: The sizes.
+            dtype: The element type.
+        """
+        trace = current_ir_trace()
+        return tensor_ops.emit_empty(trace, _sizes(trace, dims), dtype)
+
+    def tensor_splat(
+        self, *dims: Number, value: float | IrScalar | Value, dtype: torch.dtype
+    ) -> IrTensor:
+        """Return a tensor filled with one value.
+
+        Args:
+            dims: The sizes.
+            value: The value, converted to the element type as torch does.
+            dtype: The element type.
+
+        Raises:
+            ProcedureTraceError: There are no numbers of the element type.
+        """
+        trace = current_ir_trace()
+        return trace.splat(_sizes(trace, dims), _number(value), dtype)
+
+    def tensor_reshape(self, source: IrTensor, *result_dims: Number) -> IrTensor:
+        """Return a tensor in another shape of as many elements.
+
+        Args:
+            source: The tensor.
+            result_dims: The new sizes; one may be -1 and is what remains.
+
+        Raises:
+            ProcedureTraceError: The number of elements is known to differ.
+        """
+        trace = source.trace
+        shape = _inferred(trace, source, _sizes(trace, result_dims))
+        before, after = _product(source.shape), _product(shape)
+        if not same_size(before, after):
+            sizes = ", ".join("?" if isinstance(size, IrScalar) else str(size) for size in shape)
+            trace.require(
+                before == after, f"{source} cannot be reshaped to [{sizes}]: other element count"
+            )
+        return tensor_ops.emit_reshape(trace, source, shape)
+
+    def tensor_slice(self, source: IrTensor, *indices: Number | tuple[Number, Number]) -> IrTensor:
+        """Return a box of a tensor; it keeps all dimensions.
+
+        Args:
+            source: The tensor.
+            indices: For each dimension its start, or `(start, length)`; the length is 1 without.
+
+        Raises:
+            ProcedureTraceError: There are more or fewer indices than dimensions, or the box is
+                known to be out of range.
+        """
+        trace = source.trace
+        if len(indices) != source.rank:
+            trace.fail(
+                f"tensor_slice of {source!r} takes {source.rank} indices, got {len(indices)}"
+            )
+        spans = []
+        for axis, entry in enumerate(indices):
+            pair = entry if isinstance(entry, (tuple, list)) else (entry, 1)
+            if len(pair) != 2:
+                trace.fail(f"index {axis} must be a start or (start, length), got {entry!r}")
+            start, length = _sizes(trace, pair)
+            spans.append(_checked_span(trace, source, axis, start, length))
+        return tensor_ops.emit_slice(trace, source, spans)
+
+    def tensor_update(self, target: IrTensor, update: IrTensor, *start_indices: Number) -> IrTensor:
+        """Return a tensor in which a box is replaced; `target` stays as it is.
+
+        Args:
+            target: The tensor.
+            update: What to write: of the same element type and number of dimensions.
+            start_indices: For each dimension, where it goes.
+
+        Raises:
+            ProcedureTraceError: The types do not fit, or the box is known to be out of range.
+        """
+        trace = target.trace
+        update = trace.tensor(update, "the update")
+        if update.dtype != target.dtype or update.rank != target.rank:
+            trace.fail(
+                f"tensor_update of {target!r} takes {target.rank} dimensions of the same element "
+                f"type, got {update!r}"
+            )
+        if len(start_indices) != target.rank:
+            trace.fail(
+                f"tensor_update of {target!r} takes {target.rank} start indices, "
+                f"got {len(start_indices)}"
+            )
+        starts = _sizes(trace, start_indices)
+        spans = [
+            _checked_span(trace, target, axis, start, update.size(axis))
+            for axis, start in enumerate(starts)
+        ]
+        return tensor_ops.emit_update(trace, target, update, spans)
+
+    def tensor_trace(self, key: str, *ts: IrTensor | IrScalar) -> None:
+        """Print tensors to stderr when the program runs, under the title `=== key ===`.
+
+        Args:
+            key: The title.
+            ts: Tensors, and numbers, which are printed as tensors.
+
+        Raises:
+            ProcedureTraceError: The title is no text, or a value is no tensor.
+        """
+        trace = current_ir_trace()
+        if not isinstance(key, str):
+            trace.fail(f"tensor_trace takes a title as text first, got {key!r}")
+        tensors = [trace.tensor(_number(value), "a traced value") for value in ts]
+        with trace.emitting():
+            values, sizes = [], []
+            for tensor in tensors:
+                values.append(tensor.ir_value)
+                sizes.extend(tensor.dynamic_dim_values())
+            flow.TensorTraceOp(key, values, sizes)
+
+
+IREE = IREEEmitter()
+"""The emitter that procedures use."""
+
+
+def print(*values: Any) -> None:
+    """Print values to stderr when the program runs; outside of procedures, print them now.
+
+    Args:
+        values: Traced tensors and numbers, and text or other values for the title.
+
+    Example:
+        >>> from pelton import aot
+        >>> class Noisy(aot.CompiledModule):
+        ...     def double(self, x=aot.AbstractTensor(2)):
+        ...         aot.print("doubling", x)
+        ...         return x + x
+        >>> "flow.tensor.trace" in str(aot.export(Noisy).mlir_module)
+        True
+    """
+    traced = [value for value in values if isinstance(value, (IrTensor, IrScalar))]
+    title = " ".join(str(value) for value in values if not isinstance(value, (IrTensor, IrScalar)))
+    if not traced:
+        builtins.print(*values)
+        return
+    IREE.tensor_trace(title or "print", *traced)
+
+
+def _number(value: Any) -> Any:
+    """Return a bare value of the module as a traced number or tensor."""
+    return IrImmediateScalar(value) if isinstance(value, Value) else value
+
+
+def _sizes(trace: IrTrace, dims: Sequence[Any]) -> list[Size]:
+    """Return sizes as numbers and traced numbers of type index."""
+    sizes: list[Size] = []
+    for dim in dims:
+        if type(dim) is int:
+            sizes.append(dim)
+        elif isinstance(dim, (IrScalar, IrTensor, Value)):
+            sizes.append(trace.index(_number(dim)))
+        else:
+            trace.fail(f"a size or position is an integer, got {dim!r}")
+    return sizes
+
+
+def _product(shape: Sequence[Size]) -> Size:
+    static = functools.reduce(operator.mul, (size for size in shape if isinstance(size, int)), 1)
+    product: Size = functools.reduce(
+        operator.mul, (size for size in shape if isinstance(size, IrScalar)), static
+    )
+    return product
+
+
+def _inferred(trace: IrTrace, source: IrTensor, shape: list[Size]) -> list[Size]:
+    """Return a shape with the size that is left in place of -1."""
+    places = [axis for axis, size in enumerate(shape) if isinstance(size, int) and size == -1]
+    if any(isinstance(size, int) and size < -1 for size in shape) or len(places) > 1:
+        trace.fail("a shape has sizes of at least 0, and -1 at most once")
+    if places:
+        rest = _product([size for axis, size in enumerate(shape) if axis not in places])
+        if isinstance(rest, int) and rest == 0:
+            trace.fail("-1 is not determined beside a size of 0")
+        shape[places[0]] = _product(source.shape) // rest
+    return shape
+
+
+def _checked_span(trace: IrTrace, tensor: IrTensor, axis: int, start: Size, length: Size) -> Span:
+    """Return a range of positions in a dimension, which is checked to lie within it."""
+    size = tensor.size(axis)
+    end = start + length
+    whole = isinstance(start, int) and start == 0 and same_size(length, size)
+    if whole:
+        return Span(start, length, whole=True)
+    if all(isinstance(number, int) for number in (start, length, size)):
+        if not 0 <= start <= end <= size:  # type: ignore[operator]
+            trace.fail(
+                f"[{start}, {end}) is out of range for dimension {axis} of {tensor!r}, "
+                f"which has {size}"
+            )
+        return Span(start, length)
+    where = f"dimension {axis} of {tensor}"
+    if not (isinstance(start, int) and start >= 0):
+        trace.require(start >= 0, f"a position before the start of {where}")
+    if not (isinstance(length, int) and length >= 0):
+        trace.require(length >= 0, f"a negative length in {where}")
+    trace.require(end <= size, f"a position beyond the end of {where}")
+    return Span(start, length)

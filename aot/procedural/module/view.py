@@ -1,0 +1,152 @@
+"""The `self` of a procedure: a throw-away view of the class that knows its trace."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._pytree import tree_map_only
+
+from ..calls.jittable import jittable
+from ..calls.programs import Callee, call
+from ..globals.declaration import TrackedGlobal
+from ..globals.live_globals import live
+from .module_decl import AnnotatedProcedure
+from .trace import IrTrace
+
+if TYPE_CHECKING:
+    from .instance import ModuleInstance
+
+
+class ProcedureSelf:
+    """What a procedure receives as `self`.
+
+    Globals read as traced values and store when assigned to; other procedures, jittables, modules
+    and programs of the class emit calls; all else is as in the class: helpers, properties, static
+    methods, constants, `super()`.
+
+    Args:
+        instance: The module under construction.
+        trace: The trace of the procedure.
+    """
+
+    def __init__(self, instance: ModuleInstance, trace: IrTrace) -> None:
+        object.__setattr__(self, "_view", (instance, trace))
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:  # so that super() and isinstance() take the user's class
+        instance, _ = object.__getattribute__(self, "_view")
+        return instance.decl.cls
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            return object.__getattribute__(self, name)
+        instance, trace = object.__getattribute__(self, "_view")
+        if name in instance.globals:
+            materialized = tree_map_only(
+                TrackedGlobal, TrackedGlobal.materialize, instance.globals[name]
+            )
+            return live(materialized, f"self.{name}")
+        if name in instance.procedures:
+            return functools.partial(_call_procedure, instance, trace, name)
+        if name in instance.programs:
+            return functools.partial(_call_program, instance, trace, name)
+        return _from_class(self, instance, trace, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        instance, trace = object.__getattribute__(self, "_view")
+        if name not in instance.globals:
+            trace.fail(
+                f"self.{name} cannot be assigned: it is no global. Declare it in the class, as in "
+                f"{name} = export_global(AbstractTensor(...), mutable=True){_hint(instance, name)}"
+            )
+        trace.handle_assignment(f"self.{name}", getattr(self, name), value)
+
+    def __repr__(self) -> str:
+        instance, trace = object.__getattribute__(self, "_view")
+        return f"<self of {instance.decl.cls.__qualname__}.{trace.name}()>"
+
+
+def _call_procedure(
+    instance: ModuleInstance, trace: IrTrace, name: str, /, *args: Any, **kwargs: Any
+) -> Any:
+    return instance.procedures[name].call(trace, args, kwargs)
+
+
+def _call_program(
+    instance: ModuleInstance, trace: IrTrace, name: str, /, *args: Any, **kwargs: Any
+) -> Any:
+    return instance.programs[name].call(trace, args, kwargs)
+
+
+def _from_class(view: ProcedureSelf, instance: ModuleInstance, trace: IrTrace, name: str) -> Any:
+    try:
+        value = inspect.getattr_static(instance.decl.cls, name)
+    except AttributeError:
+        trace.fail(f"self.{name} is not declared in the class{_hint(instance, name)}")
+    if isinstance(value, jittable):
+        return functools.partial(value.resolve_call, trace)
+    if isinstance(value, torch.nn.Module):
+        return ModuleMember(trace, value, name, f"_{name}")
+    if isinstance(value, (types.FunctionType, AnnotatedProcedure)):
+        return value.__get__(view, instance.decl.cls)
+    binds = getattr(type(value), "__get__", None)
+    return value if binds is None else binds(value, view, instance.decl.cls)
+
+
+def _hint(instance: ModuleInstance, name: str) -> str:
+    close = difflib.get_close_matches(name, instance.decl.names(), 1)
+    return f"; did you mean self.{close[0]}?" if close else ""
+
+
+class ModuleMember:
+    """An `nn.Module` of the class, as procedures see it: calls of it are traced.
+
+    Args:
+        trace: The trace of the procedure.
+        module: The module.
+        path: How the user writes it, without `self.`.
+        state: Prefix of the symbols of its parameters and buffers.
+    """
+
+    def __init__(self, trace: IrTrace, module: torch.nn.Module, path: str, state: str) -> None:
+        self._member = (trace, module, path, state)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Emit a call of the module's `forward`."""
+        trace, module, path, state = self._member
+        return call(trace, Callee(module, path, state=state), args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        trace, module, path, state = self._member
+        value = getattr(module, name)
+        if isinstance(value, types.MethodType) and value.__self__ is module:
+            return _method(trace, value, f"{path}.{name}", state)
+        return self._part(value, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._part(self._member[1][key], str(key))  # type: ignore[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[key] for key in range(len(self)))
+
+    def __len__(self) -> int:
+        return len(self._member[1])  # type: ignore[arg-type]
+
+    def _part(self, value: Any, name: str) -> Any:
+        trace, _, path, state = self._member
+        if isinstance(value, torch.nn.Module):
+            return ModuleMember(trace, value, f"{path}.{name}", f"{state}.{name}")
+        return value
+
+
+def _method(trace: IrTrace, method: Any, path: str, state: str) -> Callable[..., Any]:
+    def emit_call(*args: Any, **kwargs: Any) -> Any:
+        return call(trace, Callee(method, path, state=state), args, kwargs)
+
+    return emit_call

@@ -1,0 +1,1 @@
+"""Values of a procedure while it is traced: scalars, tensors, indexing, arithmetic."""

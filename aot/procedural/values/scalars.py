@@ -1,0 +1,199 @@
+"""Traced arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from iree.compiler.ir import Type, Value
+
+from . import arithmetic
+from .affine import Affine
+from .arithmetic import number_like
+from .intrinsics import Intrinsic
+
+if TYPE_CHECKING:
+    from ..module.trace import IrTrace
+
+
+def _operator(symbol: str) -> Callable[[IrScalar, Any], Any]:
+    def method(self: IrScalar, other: Any) -> Any:
+        return self._binary(symbol, other, reflected=False)
+
+    return method
+
+
+def _reflected(symbol: str) -> Callable[[IrScalar, Any], Any]:
+    def method(self: IrScalar, other: Any) -> Any:
+        return self._binary(symbol, other, reflected=True)
+
+    return method
+
+
+class IrScalar(Intrinsic):
+    """A traced number: an integer, a bool, or a floating-point number.
+
+    Operators work as on torch's 0-d tensors: a Python number takes the type of the other operand;
+    an integer beside a floating-point number becomes one; `/` of integers is a float32, `//` and
+    `%` round down as in Python; comparisons give bools for `aot.cond` and `aot.while_loop`.
+
+    Args:
+        ir_type: Its type in the module.
+    """
+
+    def __init__(self, ir_type: Type) -> None:
+        super().__init__()
+        self.ir_type = ir_type
+
+    @property
+    def kind(self) -> str:
+        """Its type as text, such as `i64`, `index`, `f32`; bool is `i1`."""
+        return str(self.ir_type)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The element type of a tensor made of it."""
+        return arithmetic.DTYPE_OF_KIND[self.kind]
+
+    def affine(self) -> Affine:
+        """Return it as a sum of other integers, so that differences are known while tracing."""
+        return Affine.of(self.ir_value)
+
+    def set(self, other: Any) -> None:
+        """Give it another value: a Python number, or a traced one of the same type.
+
+        Raises:
+            ProcedureTraceError: `other` is of another type.
+        """
+        raise NotImplementedError
+
+    def to(self, dtype: torch.dtype) -> IrScalar:
+        """Return the number converted to the scalar type of a torch element type.
+
+        Floats are truncated towards zero.
+
+        Raises:
+            ProcedureTraceError: There are no such scalars.
+        """
+        trace = self.trace
+        if dtype not in arithmetic.KIND_OF_DTYPE:
+            trace.fail(f"there are no scalars of type {dtype}; make a tensor of it")
+        with trace.emitting():
+            return IrImmediateScalar(
+                arithmetic.convert(self.ir_value, arithmetic.KIND_OF_DTYPE[dtype])
+            )
+
+    def clamp(self, min: Any = None, max: Any = None) -> IrScalar:
+        """Return the number limited to a range; the bounds may be traced."""
+        trace = self.trace
+        result: IrScalar = self
+        for bound, symbol in ((min, "<"), (max, ">")):
+            if bound is not None:
+                with trace.emitting():
+                    limit = arithmetic.convert(trace.scalar_value(bound, self.kind), self.kind)
+                    beyond = arithmetic.emit_binary(symbol, result.ir_value, limit)
+                    value = arithmetic.select(beyond, limit, result.ir_value)
+                    result = IrImmediateScalar(value)
+        return result
+
+    def _binary(self, symbol: str, other: Any, *, reflected: bool) -> Any:
+        if not isinstance(other, IrScalar) and not number_like(other):
+            return NotImplemented
+        trace = self.trace
+        with trace.emitting():
+            left = self.ir_value
+            right = trace.scalar_value(other, self.kind)
+            if reflected:
+                left, right = right, left
+            try:
+                value = arithmetic.emit_binary(symbol, left, right)
+            except TypeError as error:
+                trace.fail(str(error))
+            return IrImmediateScalar(value, self._sum(symbol, other, reflected))
+
+    def _sum(self, symbol: str, other: Any, reflected: bool) -> Affine | None:
+        """Return what a sum or difference is made of; None for other operations."""
+        is_scalar = isinstance(other, IrScalar)
+        if symbol not in ("+", "-") or not (is_scalar or type(other) is int):
+            return None
+        if arithmetic.is_float(self.kind) or (is_scalar and arithmetic.is_float(other.kind)):
+            return None
+        mine, theirs = self.affine(), other.affine() if is_scalar else Affine.number(other)
+        if symbol == "+":
+            return mine + theirs
+        return theirs - mine if reflected else mine - theirs
+
+    def _unary(self, symbol: str) -> IrScalar:
+        trace = self.trace
+        with trace.emitting():
+            try:
+                return IrImmediateScalar(arithmetic.emit_unary(symbol, self.ir_value))
+            except TypeError as error:
+                trace.fail(str(error))
+
+    def __neg__(self) -> IrScalar:
+        return self._unary("-")
+
+    def __invert__(self) -> IrScalar:
+        return self._unary("~")
+
+    def __abs__(self) -> IrScalar:
+        return self._unary("abs")
+
+    def __pos__(self) -> IrScalar:
+        return self
+
+    __add__, __radd__ = _operator("+"), _reflected("+")
+    __sub__, __rsub__ = _operator("-"), _reflected("-")
+    __mul__, __rmul__ = _operator("*"), _reflected("*")
+    __truediv__, __rtruediv__ = _operator("/"), _reflected("/")
+    __floordiv__, __rfloordiv__ = _operator("//"), _reflected("//")
+    __mod__, __rmod__ = _operator("%"), _reflected("%")
+    __pow__, __rpow__ = _operator("**"), _reflected("**")
+    __and__, __rand__ = _operator("&"), _reflected("&")
+    __or__, __ror__ = _operator("|"), _reflected("|")
+    __xor__, __rxor__ = _operator("^"), _reflected("^")
+    __lshift__, __rlshift__ = _operator("<<"), _reflected("<<")
+    __rshift__, __rrshift__ = _operator(">>"), _reflected(">>")
+    __lt__, __le__, __gt__, __ge__ = (_operator(s) for s in ("<", "<=", ">", ">="))
+    __eq__ = _operator("==")  # type: ignore[assignment]
+    __ne__ = _operator("!=")  # type: ignore[assignment]
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"<traced {self.kind}>"
+
+
+class IrImmediateScalar(IrScalar):
+    """A number that an operation of the procedure gives, or an argument.
+
+    Args:
+        ir_value: The value in the module.
+        made_of: The sum of other integers that it is, if known.
+    """
+
+    def __init__(self, ir_value: Value, made_of: Affine | None = None) -> None:
+        super().__init__(ir_value.type)
+        self._value = ir_value
+        if made_of is not None:
+            self._trace.sums[ir_value] = made_of
+
+    def resolve_ir_values(self, proc_trace: IrTrace) -> Sequence[Value]:
+        """Return the value."""
+        return [self._value]
+
+    def affine(self) -> Affine:
+        """Return it as a sum of other integers, so that differences are known while tracing."""
+        return self._trace.sums.get(self._value) or Affine.of(self._value)
+
+    def set(self, other: Any) -> None:
+        """Let it stand for another value: a Python number, or a traced one of its type.
+
+        Raises:
+            ProcedureTraceError: `other` is of another type.
+        """
+        trace = self.trace
+        if self._scope is not trace.scope:
+            trace.fail(f"{self!r} was made outside of this loop body or branch; carry it instead")
+        self._value = trace.scalar_of_type(other, self.kind, repr(self))

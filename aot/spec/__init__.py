@@ -1,0 +1,1 @@
+"""Input specs, tensor traits, bounds, settings, errors and source locations."""

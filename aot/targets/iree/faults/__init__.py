@@ -1,0 +1,1 @@
+"""Faults of IREE that are answered in the module before the compiler sees it."""

@@ -1,0 +1,1 @@
+"""Faults of IREE that are answered by passes between the phases of its compiler."""

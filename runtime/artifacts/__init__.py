@@ -1,0 +1,1 @@
+"""Compiled artifacts as files: `.vmfb`, `.trtm` and the ZIP formats below them."""

@@ -1,0 +1,77 @@
+"""What must hold between the parts of a package's manifest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ..archive.layout import require, require_unique
+from ..call import sizes
+from ..call.signature import ConstantSpec, Leaf, ScalarSpec, TensorSpec
+
+if TYPE_CHECKING:
+    from .manifest import EntryPoint, Member, Port
+
+
+def check_function(function: EntryPoint, members: Mapping[str, Member]) -> None:
+    """Check that signature, ports, profiles and members of a function fit together.
+
+    Raises:
+        ArtifactError: Names the function and what does not fit.
+    """
+    what = f"function {function.name!r}"
+    ports = {port.name: port for port in function.inputs}
+    require_unique(port.name for port in (*function.inputs, *function.outputs))
+    _check_leaves(f"the inputs of {what}", function.signature.inputs, function.inputs)
+    _check_leaves(f"the results of {what}", function.signature.results, function.outputs)
+    known = {dim.name for dim in function.signature.dims} | {sizes.UNKNOWN}
+    for port in function.inputs:
+        unknown = set().union(*(sizes.names_in(size) for size in port.shape)) - known
+        require(not unknown, f"{port.name!r} of {what} has unknown sizes {sorted(unknown)}")
+    for profile in function.profiles:
+        for name, bounds in profile.inputs.items():
+            require(name in ports, f"profile {profile.name!r} of {what} has no input {name!r}")
+            ranks = {len(bounds.min), len(bounds.opt), len(bounds.max)}
+            require(ranks == {_rank(ports[name])}, f"{name!r} of {what} has bounds of another rank")
+    for role, member in function.members.items():
+        require(member in members, f"{what} has no member {member} ({role})")
+    has_code = {"engine", "fallback"} & set(function.members)
+    require(bool(has_code), f"{what} has neither an engine nor a fallback")
+
+
+def _rank(port: Port) -> int:
+    """Return the number of bounds of an input: dimensions, or the values of a host input."""
+    if not port.host:
+        return len(port.shape)
+    shape = port.spec.static_shape
+    require(shape is not None, f"host input {port.name!r} has no fixed shape: {port.spec}")
+    return math.prod(shape or ())
+
+
+def _check_leaves(what: str, leaves: tuple[Leaf, ...], ports: tuple[Port, ...]) -> None:
+    """Check that the ports of the caller are the leaves that are no constants, in order."""
+    given = [leaf for leaf in leaves if not isinstance(leaf, ConstantSpec)]
+    own = [port for port in ports if port.kind == "user"]
+    require(own == list(ports[: len(own)]), f"{what} do not come first")
+    require(len(own) == len(given), f"{what} are {len(own)} ports for {len(given)} leaves")
+    for leaf, port in zip(given, own, strict=True):
+        fits = port.number and not port.shape if isinstance(leaf, ScalarSpec) else not port.number
+        if isinstance(leaf, TensorSpec):
+            fits = fits and port.dtype is leaf.dtype and len(port.shape) == len(leaf.shape)
+        require(fits, f"{what}: port {port.name!r} ({port.spec}) is not {leaf}")
+
+
+def check_shared(kind: str, functions: tuple[EntryPoint, ...]) -> None:
+    """Check that what functions share has a fixed shape, and the same in all of them.
+
+    Raises:
+        ArtifactError: Names the function and what differs.
+    """
+    seen: dict[str, Port] = {}
+    for function in functions:
+        for port in (p for p in (*function.inputs, *function.outputs) if p.kind == kind):
+            what = f"{kind} {port.origin!r} of function {function.name!r}"
+            require(port.spec.static_shape is not None, f"{what} has no fixed shape: {port.spec}")
+            first = seen.setdefault(port.origin, port)
+            require(first.spec == port.spec, f"{what} is {port.spec}, elsewhere {first.spec}")

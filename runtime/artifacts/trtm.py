@@ -1,0 +1,262 @@
+"""The `.trtm` package: engines, reference graphs and state in one ZIP that can be mapped.
+
+Members are stored uncompressed at multiples of 64 bytes, `manifest.json` first. An engine is the
+plain plan that TensorRT writes, so that `pelton unpack`, or any ZIP tool, gives files that other
+tools read. A package is a program: like any, load it only from a source that you trust.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import mmap
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from ..archive import safetensors
+from ..archive.layout import require, require_unique
+from ..archive.parameter_set import ParameterSet
+from ..errors import ArtifactError
+from ..files import FileKind, StrPath, atomic_write, sniff
+from . import stored_zip
+from .manifest import PARAMETERS, STATE, Manifest, Member, Port
+from .zip_directory import check_end
+
+MANIFEST = "manifest.json"
+"""Name of the first member."""
+
+Contents = bytes | memoryview | Path
+"""The contents of a member: bytes, or the file that has them."""
+
+CHUNK_BYTES = 16 << 20
+"""The most bytes of a member that are read or hashed at once."""
+
+_MAX_MANIFEST_BYTES = 256 << 20
+_MEMBER_NAME = re.compile(r"[\w%.-]+(/[\w%.-]+)?", re.ASCII)
+
+
+def write_trtm(path: StrPath, manifest: Manifest, members: Mapping[str, Contents]) -> None:
+    """Write a package, which appears under its name only when it is whole.
+
+    Contents that are files are streamed: no more than a chunk of them is in memory. They are read
+    twice, for the checksum and for the copy, and must not change meanwhile.
+
+    Args:
+        path: The package.
+        manifest: What it says of itself; its `members` are computed here.
+        members: The contents of each member, by name; see `manifest.member_name`.
+
+    Raises:
+        ArtifactError: It cannot be written, or the manifest and the members do not fit together.
+
+    Example:
+        >>> write_trtm("m.trtm", Manifest("rtx", "1.7.1"), {})
+        Traceback (most recent call last):
+        ...
+        pelton.runtime.errors.ArtifactError: cannot write m.trtm: the package has no entry point
+    """
+    try:
+        for name in members:
+            _check_name(name)
+        looked_at = {name: _describe(contents) for name, contents in members.items()}
+        whole = replace(manifest, members={name: member for name, (member, _) in looked_at.items()})
+        whole.check()
+        text = whole.to_json().encode()
+        with atomic_write(path) as file:
+            entries = [(MANIFEST, iter([memoryview(text)]), len(text))]
+            for name, (member, crc) in looked_at.items():
+                entries.append((name, _copied(name, members[name], crc), member.nbytes))
+            stored_zip.write(file, entries)
+    except ArtifactError as error:
+        start = "" if str(error).startswith("cannot write") else f"cannot write {path}: "
+        raise ArtifactError(f"{start}{error}") from error
+    except OSError as error:
+        raise ArtifactError(f"cannot write {path}: {error}") from error
+
+
+def _chunks(contents: Contents) -> Iterator[memoryview]:
+    if isinstance(contents, Path):
+        with open(contents, "rb") as file:
+            while chunk := file.read(CHUNK_BYTES):
+                yield memoryview(chunk)
+    else:
+        view = memoryview(contents).cast("B")
+        for start in range(0, len(view), CHUNK_BYTES):
+            yield view[start : start + CHUNK_BYTES]
+
+
+def _describe(contents: Contents) -> tuple[Member, int]:
+    """Return what the manifest says of contents, and their CRC-32."""
+    digest, nbytes, crc = hashlib.sha256(), 0, 0
+    for chunk in _chunks(contents):
+        digest.update(chunk)
+        crc = zlib.crc32(chunk, crc)
+        nbytes += len(chunk)
+    return Member(nbytes, digest.hexdigest()), crc
+
+
+def _copied(name: str, contents: Contents, expected: int) -> Iterator[memoryview]:
+    """Yield the contents; refuse those that changed since they were described."""
+    crc = 0
+    for chunk in _chunks(contents):
+        crc = zlib.crc32(chunk, crc)
+        yield chunk
+    require(crc == expected, f"{name} changed while it was read")
+
+
+def _check_name(name: str) -> None:
+    """Refuse names of members that could lead out of a folder, or that no tool could unpack."""
+    sound = _MEMBER_NAME.fullmatch(name) and not any(
+        part in (".", "..") for part in name.split("/")
+    )
+    require(bool(sound), f"{name!r} is no name of a member")
+
+
+class Package:
+    """An opened `.trtm`; made by `open_trtm`. The file stays mapped while it or a view lives.
+
+    Attributes:
+        path: The file.
+        manifest: What it says of itself.
+    """
+
+    def __init__(
+        self, path: Path, memory: memoryview, manifest: Manifest, spans: Mapping[str, range]
+    ) -> None:
+        self.path = path
+        self.manifest = manifest
+        self._memory = memory
+        self._spans = spans
+        self._checked: set[str] = set()
+
+    def read(self, name: str) -> memoryview:
+        """Return the contents of a member, mapped; its checksum is compared at the first call.
+
+        Raises:
+            ArtifactError: There is no such member, or it is not what the manifest says.
+        """
+        if name not in self._spans:
+            raise ArtifactError(f"{self.path} has no member {name!r}")
+        span = self._spans[name]
+        contents = self._memory[span.start : span.stop]
+        if name not in self._checked:
+            found = hashlib.sha256(contents).hexdigest()
+            expected = self.manifest.members[name].sha256
+            if found != expected:
+                raise ArtifactError(
+                    f"{self.path} is damaged: the SHA-256 of {name} is {found}, expected {expected}"
+                )
+            self._checked.add(name)
+        return contents
+
+    def archive(self, name: str, ports: Mapping[str, Port]) -> ParameterSet:
+        """Return the tensors in a safetensors member, one for each of `ports`, mapped.
+
+        Raises:
+            ArtifactError: The member is damaged, or its tensors are not those of the ports.
+        """
+        if not ports:
+            return ParameterSet([], str(self.path))
+        try:
+            memory = np.frombuffer(self.read(name), np.uint8)
+            found = ParameterSet(safetensors.read(memory), f"{name} of {self.path}")
+            missing = sorted(ports.keys() - found.keys())
+            require(not missing, f"{name} lacks {', '.join(missing)}")
+            for origin, port in ports.items():
+                tensor = found[origin]
+                fits = (tensor.dtype, tensor.shape) == (port.dtype, port.spec.static_shape)
+                require(fits, f"{name} has {tensor}, expected {port.spec}")
+            return found
+        except ArtifactError as error:
+            if str(self.path) in str(error):
+                raise
+            raise ArtifactError(f"{self.path} is damaged: {error}") from error
+
+    @property
+    def initial_state(self) -> ParameterSet:
+        """The first value of each piece of state, by its name."""
+        return self.archive(STATE, self.manifest.state)
+
+    @property
+    def parameters(self) -> ParameterSet:
+        """The weights that are inputs of engines, by origin."""
+        return self.archive(PARAMETERS, self.manifest.parameters)
+
+    def copy_to(self, target: BinaryIO) -> None:
+        """Write the bytes of the file that was opened, even where its name is gone by now."""
+        for chunk in _chunks(self._memory):
+            target.write(chunk)
+
+
+def open_trtm(path: StrPath) -> Package:
+    """Open a package: map it, and check all but the contents of its members.
+
+    Raises:
+        ArtifactError: There is no such file, or it is no sound package of a version known here.
+
+    Example:
+        >>> open_trtm("missing.trtm")
+        Traceback (most recent call last):
+        ...
+        pelton.runtime.errors.ArtifactError: no such file: missing.trtm
+    """
+    path = Path(path)
+    kind = sniff(path)
+    if kind is not FileKind.TRTM:
+        raise ArtifactError(f"{path} is no TensorRT package: its content is {kind.value}")
+    try:
+        check_end(path)
+        with open(path, "rb") as file:
+            memory = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            spans = _spans(file, memory)
+        text = memory[spans[MANIFEST].start : spans[MANIFEST].stop]
+        manifest = Manifest.from_json(bytes(text))
+        _check_members(spans, manifest)
+        return Package(path, memory, manifest, spans)
+    except ArtifactError as error:
+        raise ArtifactError(f"{path} is no sound TensorRT package: {error}") from error
+    except stored_zip.ZIP_ERRORS as error:
+        raise ArtifactError(f"{path} is truncated or damaged: {error}") from error
+
+
+def _spans(file: BinaryIO, memory: memoryview) -> dict[str, range]:
+    """Return where the contents of each member lie."""
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+    require_unique(member.filename for member in members)
+    spans: dict[str, range] = {}
+    for member in members:
+        _check_name(member.filename)
+        start, stop = stored_zip.span_of(memory, member)
+        spans[member.filename] = range(start, stop)
+        if member.filename == MANIFEST:  # it has the checksums of the others
+            _check_manifest(memory[start:stop], member.CRC)
+    require(MANIFEST in spans, f"there is no {MANIFEST}")
+    ordered = sorted((span.start, span.stop, name) for name, span in spans.items())
+    for (_, end, name), (start, _, following) in itertools.pairwise(ordered):
+        require(end <= start, f"{name} and {following} overlap")
+    return spans
+
+
+def _check_manifest(text: memoryview, expected: int) -> None:
+    require(len(text) <= _MAX_MANIFEST_BYTES, f"{MANIFEST} is implausibly large")
+    require(zlib.crc32(text) == expected, f"the checksum of {MANIFEST} is not that of its content")
+
+
+def _check_members(spans: Mapping[str, range], manifest: Manifest) -> None:
+    found, listed = spans.keys() - {MANIFEST}, manifest.members.keys()
+    missing, unknown = sorted(listed - found), sorted(found - listed)
+    require(not missing, f"it lacks {', '.join(missing)}")
+    require(not unknown, f"its manifest does not list {', '.join(unknown)}")
+    for name, member in manifest.members.items():
+        size = len(spans[name])
+        require(
+            size == member.nbytes, f"{name} has {size} bytes, the manifest says {member.nbytes}"
+        )

@@ -1,0 +1,206 @@
+"""The `.vmfb` file: IREE's VM module in a ZIP, with one more member that says what made it.
+
+IREE writes a ZIP whose only member is the VM bytecode. Pelton appends `pelton.json`: versions, the
+target and the processor features it was made for, and the table of external parameters. Plain IREE
+tools ignore the member, so the file stays theirs as well.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import platform
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..call.dtypes import DTYPES, DType
+from ..device.cpu import missing_features
+from ..errors import ArtifactError, DeviceError
+from ..files import StrPath
+from .stored_zip import ZIP_ERRORS, span_of
+from .zip_directory import check_end, check_members
+
+MEMBER = "pelton.json"
+"""Name of the member that Pelton adds."""
+
+FORMAT = 1
+"""Version of that member. 1: the first."""
+
+_MAX_INFO_BYTES = 16 << 20
+_MAX_DEVICES = 256
+
+ParameterTable = dict[str, dict[str, tuple[DType, tuple[int, ...]]]]
+"""Element type and shape of each external parameter, by scope and name."""
+
+
+@dataclass(frozen=True)
+class VmfbInfo:
+    """What a `.vmfb` says of itself.
+
+    Attributes:
+        target: `backend`, for processors `arch`, `cpu` and `features`, and `devices` where the
+            module says on which of its devices things are.
+        versions: Of the packages that made it.
+        parameters: The external parameters that it needs.
+        options: The options that it was compiled with.
+    """
+
+    target: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    parameters: ParameterTable = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def devices(self) -> int:
+        """How many devices it runs on."""
+        return int(self.target.get("devices", 1))
+
+    def to_json(self) -> str:
+        """Return the text of the member."""
+        parameters = {
+            scope: {name: [dtype.name, list(shape)] for name, (dtype, shape) in table.items()}
+            for scope, table in self.parameters.items()
+        }
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "target": self.target,
+                "versions": self.versions,
+                "parameters": parameters,
+                "options": self.options,
+            },
+            indent=1,
+            sort_keys=True,
+        )
+
+    @staticmethod
+    def from_json(text: bytes) -> VmfbInfo:
+        """Read the member.
+
+        Raises:
+            ArtifactError: It is not what `to_json` writes, or of another format version.
+        """
+        try:
+            data = json.loads(text)
+            if data["format"] != FORMAT:
+                raise ArtifactError(
+                    f"format {data['format']!r} of {MEMBER}, this version of Pelton reads "
+                    f"format {FORMAT}; compile the module again"
+                )
+            parameters = {
+                str(scope): {
+                    str(name): (DTYPES[dtype], tuple(int(size) for size in shape))
+                    for name, (dtype, shape) in table.items()
+                }
+                for scope, table in data["parameters"].items()
+            }
+            features = data["target"].get("features", [])
+            if not isinstance(features, list) or not all(isinstance(f, str) for f in features):
+                raise ValueError(f"the processor features are {features!r}")
+            devices = data["target"].get("devices", 1)
+            if type(devices) is not int or not 1 <= devices <= _MAX_DEVICES:
+                raise ValueError(f"the number of devices is {devices!r}")
+            return VmfbInfo(
+                dict(data["target"]), dict(data["versions"]), parameters, dict(data["options"])
+            )
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            if isinstance(error, ArtifactError):
+                raise
+            raise ArtifactError(f"{MEMBER} is damaged: {error!r}") from error
+
+
+def append_info(path: StrPath, info: VmfbInfo) -> None:
+    """Append `info` to a `.vmfb` that IREE has just written."""
+    member = zipfile.ZipInfo(MEMBER)  # a fixed date: the same input gives the same bytes
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(member, info.to_json())
+
+
+def read_info(path: StrPath) -> VmfbInfo:
+    """Check a `.vmfb` as a file (structure, checksums) and return what it says of itself.
+
+    A module that plain `iree-compile` made has no Pelton member and gives an empty `VmfbInfo`.
+
+    Raises:
+        ArtifactError: Truncated, damaged, or of another format version.
+    """
+    path = Path(path)
+    with open(path, "rb") as file:
+        if file.read(2) != b"PK":
+            raise ArtifactError(
+                f"{path} is bare bytecode without a checksum, which cannot be told from damaged "
+                "code; compile it as the ZIP that iree-compile writes by default"
+            )
+    check_end(path)
+    try:
+        with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
+            check_members(archive.infolist())
+            members = {member.filename: member for member in archive.infolist()}
+            if "module.fb" not in members:
+                raise ArtifactError(f"{path} is no IREE module: it holds {sorted(members)}")
+            _check_checksums(file, list(members.values()), path)
+            if MEMBER not in members:
+                return VmfbInfo()
+            if members[MEMBER].file_size > _MAX_INFO_BYTES:
+                raise ArtifactError(f"{path} is damaged: {MEMBER} is implausibly large")
+            return VmfbInfo.from_json(archive.read(MEMBER))
+    except ArtifactError as error:
+        if str(path) in str(error):
+            raise
+        raise ArtifactError(f"{path}: {error}") from error
+    except ZIP_ERRORS as error:
+        raise ArtifactError(f"{path} is truncated or damaged: {error}") from error
+
+
+def _check_checksums(file: Any, members: list[zipfile.ZipInfo], path: Path) -> None:
+    """Compare the checksum of each member; they lie uncompressed and are not copied for it."""
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
+        for member in members:
+            try:
+                start, end = span_of(view, member)
+            except ArtifactError as error:
+                raise ArtifactError(f"{path} is damaged: {error}") from None
+            with view[start:end] as data:
+                found = zlib.crc32(data)
+            if found != member.CRC:
+                raise ArtifactError(
+                    f"{path} is damaged: the checksum of {member.filename} is {found:#010x}, "
+                    f"expected {member.CRC:#010x}"
+                )
+
+
+def check_processor(info: VmfbInfo, path: str) -> None:
+    """Refuse a module that was made for a processor that this machine has not.
+
+    Raises:
+        DeviceError: Another architecture, or features that this processor lacks.
+    """
+    arch = info.target.get("arch")
+    if arch is None:
+        return
+    if arch != platform.machine():
+        raise DeviceError(f"{path} was compiled for {arch}, this machine is {platform.machine()}")
+    missing = missing_features(info.target.get("features", ()))
+    if missing:
+        raise DeviceError(
+            f"{path} was compiled for processor {info.target.get('cpu')!r} with features that this "
+            f"one lacks: {', '.join(missing)}; compile with target_cpu='generic' or on this machine"
+        )
+
+
+def describe_target(target: Mapping[str, Any]) -> str:
+    """Return a target as text.
+
+    Example:
+        >>> describe_target({"backend": "llvm-cpu", "arch": "x86_64", "cpu": "znver4"})
+        'llvm-cpu (x86_64, znver4)'
+    """
+    details = [str(target[key]) for key in ("version", "arch", "cpu", "gpu") if target.get(key)]
+    if "devices" in target:
+        details.append(f"for {target['devices']} devices")
+    backend = str(target.get("backend", "unknown"))
+    return f"{backend} ({', '.join(details)})" if details else backend

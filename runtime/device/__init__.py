@@ -1,0 +1,1 @@
+"""Devices and the memory that tensors lie in."""

@@ -1,0 +1,242 @@
+"""Packages on a CUDA GPU: engines of TensorRT or TensorRT-RTX, and the state between calls."""
+
+from __future__ import annotations
+
+import collections
+import importlib
+import importlib.util
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from ..archive.parameter import Parameter
+from ..artifacts.manifest import LIBRARIES, EntryPoint, Manifest, Port
+from ..artifacts.trtm import Package
+from ..device.cuda import Block, Gpu, open_gpu
+from ..device.gpu_arrays import Workspace, default_gpu_arrays, gpu_arrays_for
+from ..errors import ArtifactError, DeviceError, MissingDependencyError
+from .engine import Run
+from .iree_fallback import FallbackFunction
+from .tensorrt_context import EngineFunction
+from .trtm_module import REFERENCE, PackageModule, port_array
+
+
+class TensorRTModule(PackageModule):
+    """A package on a GPU: an engine for each entry point, weights and state on the device.
+
+    Args:
+        package: The opened file.
+        device: `cuda` or `cuda:1`.
+        weights: The weights that are inputs of engines, by origin.
+
+    Raises:
+        ArtifactError: An engine is damaged, or is not what the manifest says.
+        DeviceError: There is no GPU, or the engines are for other ones or another version.
+        MissingDependencyError: The library of the engines is not installed.
+    """
+
+    def __init__(self, package: Package, device: str, weights: Mapping[str, Parameter]) -> None:
+        self.gpu = _open(package, device)
+        super().__init__(package, str(self.gpu))
+        library = _import_library(package)
+        _check_gpu(package, self.gpu)
+        self._own = self.gpu.new_stream()
+        self.stream: int = self._own.handle
+        self.log = EngineLog()
+        with self.gpu.active():
+            self._runtime = library.Runtime(_logger(library, self.log))
+        self._weights = {origin: self._upload(weight) for origin, weight in weights.items()}
+        self.state: dict[str, DoubleBuffer] = {
+            name: DoubleBuffer(self._upload(value), self.gpu.allocate(value.nbytes))
+            for name, value in package.initial_state.items()
+        }
+        self._state_done = self.gpu.new_event()
+        self._workspace = Workspace(self.gpu)
+        self._functions = {f.name: self._load(library, f, weights) for f in self.info.functions}
+
+    def _upload(self, value: Parameter) -> Block:
+        array = value.array().copy(order="C")
+        block = self.gpu.allocate(array.nbytes)
+        self.gpu.copy_in(block, array, self.stream)
+        return block
+
+    def _load(self, library: Any, function: EntryPoint, weights: Mapping[str, Parameter]) -> Run:
+        if "engine" not in function.members:
+            return FallbackFunction(self, function, "fallback", str(self.gpu), weights)
+        member = function.members["engine"]
+        plan = self.package.read(member)
+        with self.gpu.active():
+            engine = self._runtime.deserialize_cuda_engine(plan)
+        if engine is None:
+            raise ArtifactError(
+                f"{self.path}: {library.__name__} {library.__version__} cannot read {member}"
+                f"{self.log.reason()}"
+            )
+        return EngineFunction(self, library, engine, function)
+
+    def entry_point(self, function: EntryPoint) -> Run:
+        """Return an entry point, ready to be called."""
+        return self._functions[function.name]
+
+    def address(self, port: Port) -> int:
+        """Return where an input that is not the caller's lies on the device."""
+        if port.kind == "state":
+            return self.state[port.origin].current.address
+        return self._weights[port.origin].address
+
+    @contextmanager
+    def in_order(self, stream: int) -> Iterator[None]:
+        """Work on state on a stream: after all earlier work on it, and before all later."""
+        with self.lock:
+            self.gpu.wait(stream, self._state_done)
+            try:
+                yield
+            finally:
+                self.gpu.record(self._state_done, stream)
+
+    def reset(self) -> None:
+        """Put the initial state back."""
+        for name, value in self.package.initial_state.items():
+            with self.in_order(self.stream):
+                self.gpu.copy_in(
+                    self.state[name].current, value.array().copy(order="C"), self.stream
+                )
+
+    def read_state(self, name: str) -> Any:
+        """Return a copy of a piece of state as an array: torch's where torch can use GPUs."""
+        library, port = default_gpu_arrays(self.gpu), self.info.state[name]
+        stream = library.stream(self.stream)
+        shape = port.spec.static_shape
+        assert shape is not None
+        with self.in_order(stream):
+            current = self.state[name].current
+            lent = library.allocate(f"state {name}", current.nbytes, self._workspace)
+            self.gpu.copy(lent.address, current.address, current.nbytes, stream)
+            return library.result(lent, shape, port.dtype, stream)
+
+    def write_state(self, name: str, value: Any) -> None:
+        """Replace a piece of state by a copy of an array or number."""
+        port, what = self.info.state[name], f"state {name!r}"
+        if port.number:
+            value = port_array(port, value, what)
+        library = gpu_arrays_for(self.gpu, value)
+        stream = library.stream(self.stream)
+        with self.in_order(stream):
+            current = self.state[name].current
+            lent = library.lend(value, what, self._workspace, stream)
+            self.gpu.copy(current.address, lent.address, current.nbytes, stream)
+
+
+class DoubleBuffer:
+    """A piece of state on the device: engines read `current` and write `spare`.
+
+    Args:
+        current: Memory with its value.
+        spare: Memory of the same size for the next value.
+    """
+
+    def __init__(self, current: Block, spare: Block) -> None:
+        self.current = current
+        self.spare = spare
+
+    def swap(self) -> None:
+        """Make the value that was written the current one."""
+        self.current, self.spare = self.spare, self.current
+
+
+class EngineLog:
+    """The last errors that an engine library told, for messages of ours."""
+
+    def __init__(self) -> None:
+        self._lines: collections.deque[str] = collections.deque(maxlen=4)
+
+    def add(self, line: str) -> None:
+        """Keep a line."""
+        self._lines.append(" ".join(line.split()))
+
+    def reason(self) -> str:
+        """Return what was told since the last time, to be appended to a message."""
+        lines = list(self._lines)
+        self._lines.clear()
+        return f": {'; '.join(lines)}"[:600] if lines else ""
+
+
+def _logger(library: Any, log: EngineLog) -> Any:
+    """Return a logger of the library that keeps its errors and is silent."""
+    errors = (library.ILogger.INTERNAL_ERROR, library.ILogger.ERROR)
+
+    class Logger(library.ILogger):  # type: ignore[misc]  # the library has no types
+        def __init__(self) -> None:
+            library.ILogger.__init__(self)
+
+        def log(self, severity: Any, msg: str) -> None:
+            if severity in errors:
+                log.add(msg)
+
+    return Logger()
+
+
+def _open(package: Package, device: str) -> Gpu:
+    _, colon, index = device.partition(":")
+    if colon and not index.isdigit():
+        raise DeviceError(f"device {device!r}: the index after ':' must be a number")
+    try:
+        return open_gpu(int(index or 0))
+    except DeviceError as error:
+        has_graphs = all("reference" in f.members for f in package.manifest.functions)
+        way_out = (
+            f"device={REFERENCE!r} runs its ONNX graphs on the processor"
+            if has_graphs
+            else f"compiled with reference=True, it also runs on device={REFERENCE!r}"
+        )
+        raise DeviceError(f"{package.path} needs a CUDA GPU: {error}; {way_out}") from error
+
+
+def _import_library(package: Package) -> Any:
+    """Import the library of the engines, and check that it can read them."""
+    manifest = package.manifest
+    needed = LIBRARIES[manifest.flavor]
+    version = _release(manifest.engine_version)
+    try:
+        library = importlib.import_module(needed.module)
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{package.path} holds engines of {needed.title} {version}, which is not installed"
+            f"{_other_installed(manifest)}: pip install '{needed.package}=={version}.*'"
+        ) from error
+    if _release(library.__version__) != version:
+        raise DeviceError(
+            f"{package.path} holds engines of {needed.title} {version}, version "
+            f"{library.__version__} is installed and cannot read them; compile the module again, "
+            f"or pip install '{needed.package}=={version}.*'"
+        )
+    return library
+
+
+def _other_installed(manifest: Manifest) -> str:
+    """Say that the other flavour's library is there, and does not help."""
+    others = [
+        library.title
+        for flavor, library in LIBRARIES.items()
+        if flavor != manifest.flavor and importlib.util.find_spec(library.module)
+    ]
+    return f" ({others[0]}, which is, cannot read them)" if others else ""
+
+
+def _release(version: str) -> str:
+    """Return the part of a version that engines depend on.
+
+    Example:
+        >>> _release("1.7.1.116")
+        '1.7.1'
+    """
+    return ".".join(version.split(".")[:3])
+
+
+def _check_gpu(package: Package, gpu: Gpu) -> None:
+    wanted = package.manifest.compute_capabilities
+    if wanted and gpu.compute_capability not in wanted:
+        raise DeviceError(
+            f"{package.path} was compiled for GPUs of compute capability {', '.join(wanted)}, "
+            f"{gpu} ({gpu.name}) has {gpu.compute_capability}; compile it for that as well"
+        )

@@ -1,0 +1,384 @@
+"""One engine as a function: from checked leaves to results, on the stream of the caller."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..artifacts.manifest import Bounds, EntryPoint, Port
+from ..device.cuda import ALIGNMENT
+from ..device.gpu_arrays import GpuArrays, Lent, Workspace, default_gpu_arrays, gpu_arrays_for
+from ..errors import ArtifactError, DeviceError, PeltonError, SignatureError
+from .trtm_module import argument_name, port_array, user_ports, with_constants
+
+if TYPE_CHECKING:
+    from .tensorrt import TensorRTModule
+
+
+class EngineFunction:
+    """An entry point that an engine runs. Each thread has an execution context of its own.
+
+    Args:
+        module: The module with state, weights and device.
+        library: The Python module of the engine's library.
+        engine: The deserialised engine.
+        function: What it takes and gives.
+
+    Raises:
+        ArtifactError: The engine is not what the manifest says.
+    """
+
+    def __init__(
+        self, module: TensorRTModule, library: Any, engine: Any, function: EntryPoint
+    ) -> None:
+        self.module = module
+        self.library = library
+        self.engine = engine
+        self.function = function
+        self.name = function.name
+        self.user_inputs = user_ports(function.inputs)
+        self.other_inputs = function.inputs[len(self.user_inputs) :]
+        self.stateful = bool(function.ports("state"))
+        _check_engine(self)
+        on_host = library.TensorLocation.HOST
+        ports = (*function.inputs, *function.outputs)
+        self.host = {p.name for p in ports if engine.get_tensor_location(p.name) == on_host}
+        self.in_place = _written_in_place(self)
+        """State outputs that share the memory of their input, as updates of caches may."""
+        self._threads = threading.local()
+
+    def __call__(self, leaves: Sequence[Any]) -> list[Any]:
+        """Call with checked input leaves; return one value for each leaf of the result."""
+        caller = getattr(self._threads, "caller", None)
+        if caller is None:
+            caller = self._threads.caller = Caller(self)
+        results = caller.call(leaves)
+        return with_constants(self.function.signature.results, iter(results))
+
+    def choose_profile(self, shapes: dict[str, tuple[int, ...]]) -> int:
+        """Return the profile for shapes of inputs (values of host inputs): the tightest that fits.
+
+        Raises:
+            SignatureError: None fits.
+        """
+        profiles = self.function.profiles
+        fitting = [
+            (sum(_volume(bounds) for bounds in profile.inputs.values()), index)
+            for index, profile in enumerate(profiles)
+            if all(bounds.contains(shapes[name]) for name, bounds in profile.inputs.items())
+        ]
+        if fitting or not profiles:
+            return min(fitting)[1] if fitting else 0
+        given = ", ".join(f"{name} {list(shape)}" for name, shape in shapes.items())
+        raise SignatureError(
+            f"{self.name}(): no optimisation profile takes {given}; there are: "
+            f"{'; '.join(f'{p.name}: {_profile_text(p.inputs)}' for p in profiles)}"
+        )
+
+    def failure(self, what: str) -> PeltonError:
+        """Return the error for a step that the engine refused, with what its library told."""
+        return PeltonError(f"{self.name}(): {what}{self.module.log.reason()}")
+
+
+class Caller:
+    """What one thread needs to call an engine: an execution context and memory to work in.
+
+    A context is used by one call at a time, so calls on different streams wait for each other.
+
+    Args:
+        function: The function.
+
+    Raises:
+        DeviceError: There is no memory for another context.
+    """
+
+    def __init__(self, function: EngineFunction) -> None:
+        self._function = function
+        self._module = function.module
+        self._gpu = function.module.gpu
+        with self._gpu.active():
+            self._context = function.engine.create_execution_context()
+        if self._context is None:
+            raise DeviceError(
+                f"{function.name}(): there is no execution context to be had on {self._gpu}"
+                f"{function.module.log.reason()}"
+            )
+        self._profile = 0 if function.engine.num_optimization_profiles == 1 else -1
+        self._allocators: dict[str, Any] = {}
+        self._workspace = Workspace(self._gpu)
+        self._done = self._gpu.new_event()
+        self._in_use: list[Lent] = []
+        """What the inputs lie in: of the call under way, and as far as needed of the last one."""
+
+    def call(self, leaves: Sequence[Any]) -> list[Any]:
+        """Call with checked input leaves; return a value for each of the caller's outputs."""
+        function, module = self._function, self._module
+        ports = function.user_inputs
+        tensors = [leaf for port, leaf in zip(ports, leaves, strict=True) if not port.number]
+        library = (
+            gpu_arrays_for(self._gpu, tensors[0]) if tensors else default_gpu_arrays(self._gpu)
+        )
+        stream = library.stream(module.stream)
+        order = module.in_order(stream) if function.stateful else contextlib.nullcontext()
+        with self._gpu.active(), order:
+            self._gpu.wait(stream, self._done)
+            self._bind_inputs(leaves, stream)
+            outputs = [self._bind_output(port, library) for port in function.function.outputs]
+            if not self._context.execute_async_v3(stream):
+                for allocator in self._allocators.values():
+                    allocator.check()
+                raise function.failure("the engine failed")
+            self._gpu.record(self._done, stream)
+            self._in_use = [lent for lent in self._in_use if lent.until_done]
+            for port in function.function.outputs:
+                if port.kind == "state" and port.name not in function.in_place:
+                    module.state[port.origin].swap()
+            return [
+                output.value(stream)
+                for port, output in zip(function.function.outputs, outputs, strict=True)
+                if port.kind == "user"
+            ]
+
+    def _bind_inputs(self, leaves: Sequence[Any], stream: int) -> None:
+        function, given = self._function, {}
+        in_use: list[Lent] = []
+        for port, leaf in zip(function.user_inputs, leaves, strict=True):
+            what = argument_name(function.function, port)
+            if port.number or port.name in function.host:
+                array = port_array(port, leaf, what)
+                given[port.name] = (array.shape, array)
+            else:
+                given[port.name] = (tuple(leaf.shape), leaf)
+        shapes = {
+            name: _values(value) if name in function.host else shape
+            for name, (shape, value) in given.items()
+        }
+        self._switch_profile(function.choose_profile(shapes), stream)
+        for port in function.user_inputs:
+            shape, value = given[port.name]
+            what = argument_name(function.function, port)
+            if port.name in function.host:
+                array = _aligned(value)
+                lent = Lent(array.ctypes.data, array)
+            else:
+                library = gpu_arrays_for(self._gpu, value)
+                lent = library.lend(value, what, self._workspace, stream)
+            in_use.append(lent)
+            self._bind(port, shape, lent.address)
+        for port in function.other_inputs:
+            fixed = port.spec.static_shape
+            assert fixed is not None
+            self._bind(port, fixed, self._module.address(port))
+        self._in_use = in_use
+
+    def _switch_profile(self, profile: int, stream: int) -> None:
+        if profile != self._profile:
+            if not self._context.set_optimization_profile_async(profile, stream):
+                raise self._function.failure(f"the engine refused profile {profile}")
+            self._profile = profile
+
+    def _bind(self, port: Port, shape: tuple[int, ...], address: int) -> None:
+        if not self._context.set_input_shape(port.name, shape):
+            raise self._function.failure(f"the engine refused {port.origin} of shape {list(shape)}")
+        if not self._context.set_tensor_address(port.name, address):
+            raise self._function.failure(f"the engine refused the memory of {port.origin}")
+
+    def _bind_output(self, port: Port, library: GpuArrays) -> Output:
+        context, name = self._context, port.name
+        shape = tuple(context.get_tensor_shape(name))
+        if min(shape, default=0) < 0:
+            return self._bind_unsized(port, library)
+        nbytes = port.dtype.itemsize * math.prod(shape)
+        if port.kind == "state":
+            state = self._module.state[port.origin]
+            spare = state.current if name in self._function.in_place else state.spare
+            if nbytes != spare.nbytes:
+                raise self._function.failure(f"state {port.origin} would get the shape {shape}")
+            lent = Lent(spare.address, spare)
+        elif name in self._function.host:
+            array = _aligned(np.zeros(shape, port.dtype.numpy))
+            lent = Lent(array.ctypes.data, array)
+        else:
+            lent = library.allocate(name, nbytes, self._workspace)
+        if not context.set_tensor_address(name, lent.address):
+            raise self._function.failure(f"the engine refused memory for {port.origin}")
+        return Output(self._function, port, library, lent, shape)
+
+    def _bind_unsized(self, port: Port, library: GpuArrays) -> Output:
+        """Let the engine ask for the memory of an output whose size only it will know."""
+        allocator = self._allocators.get(port.name)
+        if allocator is None:  # one for all calls: the context keeps every one that it was given
+            allocator = _allocator_class(self._function.library)()
+            if not self._context.set_output_allocator(port.name, allocator):
+                raise self._function.failure(f"the engine takes no allocator for {port.origin}")
+            self._allocators[port.name] = allocator
+        allocator.begin(functools.partial(library.allocate, port.name, work=self._workspace))
+        return Output(self._function, port, library, allocator=allocator)
+
+
+class Output:
+    """An output of a call under way: where it will lie, and what becomes of it.
+
+    Args:
+        function: The function.
+        port: The output.
+        library: The library of the caller's arrays.
+        lent: Its memory.
+        shape: Its sizes.
+        allocator: Knows memory and sizes, where only the run tells them.
+    """
+
+    def __init__(
+        self,
+        function: EngineFunction,
+        port: Port,
+        library: GpuArrays,
+        lent: Lent | None = None,
+        shape: tuple[int, ...] | None = None,
+        allocator: Any = None,
+    ) -> None:
+        self._function = function
+        self._port = port
+        self._library = library
+        self._lent = lent
+        self._shape = shape
+        self._allocator = allocator
+
+    def value(self, stream: int) -> Any:
+        """Return the array or number; numbers and sizes are waited for."""
+        port, gpu = self._port, self._function.module.gpu
+        lent, shape = self._lent, self._shape
+        if self._allocator is not None:
+            lent, shape = self._allocator.outcome(self._function)
+        assert lent is not None and shape is not None
+        if port.name in self._function.host:
+            gpu.synchronize(stream)
+            array: NDArray[Any] = lent.owner
+        elif port.number:
+            array = gpu.copy_out(lent.address, shape, port.dtype.numpy, stream)
+        else:
+            return self._library.result(lent, shape, port.dtype, stream)
+        return array.item() if port.number else self._library.from_host(array, port.dtype)
+
+
+@functools.cache
+def _allocator_class(library: Any) -> Any:
+    class OutputAllocator(library.IOutputAllocator):  # type: ignore[misc]  # no types
+        """Memory and sizes of one output, as the engine asks for and tells them."""
+
+        def __init__(self) -> None:
+            library.IOutputAllocator.__init__(self)
+
+        def begin(self, allocate: Callable[[int], Lent]) -> None:
+            """Prepare for a call; `allocate` gives memory of a number of bytes."""
+            self._allocate = allocate
+            self._lent: Lent | None = None
+            self._shape: tuple[int, ...] | None = None
+            self._error: Exception | None = None
+
+        def reallocate_output(self, name: str, memory: int, size: int, alignment: int) -> int:
+            try:
+                self._lent = self._allocate(size)
+            except Exception as error:  # it must not go through the engine's own code
+                self._error = error
+                return 0
+            return self._lent.address
+
+        def reallocate_output_async(
+            self, name: str, memory: int, size: int, alignment: int, stream: int
+        ) -> int:
+            return self.reallocate_output(name, memory, size, alignment)
+
+        def notify_shape(self, name: str, shape: Any) -> None:
+            self._shape = tuple(shape)
+
+        def check(self) -> None:
+            """Raise the error that there was when memory was asked for."""
+            if self._error is not None:
+                raise self._error
+
+        def outcome(self, function: EngineFunction) -> tuple[Lent, tuple[int, ...]]:
+            """Return memory and sizes, and keep neither."""
+            lent, shape, self._lent = self._lent, self._shape, None
+            if shape is None:
+                raise function.failure("the engine did not tell the size of a result")
+            return lent or self._allocate(0), shape
+
+    return OutputAllocator
+
+
+def _check_engine(function: EngineFunction) -> None:
+    """Refuse an engine whose inputs and outputs are not those of the manifest.
+
+    Raises:
+        ArtifactError: Names what differs.
+    """
+    engine, manifest = function.engine, function.function
+    where = f"{function.module.path}: the engine of {function.name}()"
+    found = {engine.get_tensor_name(index) for index in range(engine.num_io_tensors)}
+    expected = {port.name for port in (*manifest.inputs, *manifest.outputs)}
+    if found != expected:
+        raise ArtifactError(
+            f"{where} has the inputs and outputs {', '.join(sorted(found))}, "
+            f"the manifest says {', '.join(sorted(expected))}"
+        )
+    for port in (*manifest.inputs, *manifest.outputs):
+        dtype = engine.get_tensor_dtype(port.name).name
+        if dtype != port.dtype.tensorrt:
+            raise ArtifactError(f"{where} has {port.name!r} of type {dtype}, expected {port.dtype}")
+    count = engine.num_optimization_profiles
+    if count < len(manifest.profiles):
+        raise ArtifactError(
+            f"{where} has {count} profiles, the manifest says {len(manifest.profiles)}"
+        )
+
+
+def _written_in_place(function: EngineFunction) -> set[str]:
+    """Return the outputs that the engine writes into the memory of an input.
+
+    Raises:
+        ArtifactError: That input is not the same piece of state, and must not be written to.
+    """
+    aliased = getattr(function.engine, "get_aliased_input_tensor", None)  # not in all versions
+    inputs = {port.name: port for port in function.function.inputs}
+    found = set()
+    for port in function.function.outputs:
+        name = aliased(port.name) if aliased else None
+        if not name:
+            continue
+        given = inputs[name]
+        if (port.kind, given.kind) != ("state", "state") or port.origin != given.origin:
+            raise ArtifactError(
+                f"{function.module.path}: the engine of {function.name}() writes {port.name!r} "
+                f"into the memory of {name!r}"
+            )
+        found.add(port.name)
+    return found
+
+
+def _aligned(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a contiguous copy that starts where engines want it."""
+    memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    copied = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copied[...] = array
+    return copied
+
+
+def _values(array: NDArray[Any]) -> tuple[int, ...]:
+    return tuple(int(value) for value in array.reshape(-1))
+
+
+def _volume(bounds: Bounds) -> int:
+    return math.prod(bounds.max)
+
+
+def _profile_text(inputs: Any) -> str:
+    return ", ".join(f"{n} {list(b.min)}..{list(b.max)}" for n, b in inputs.items())

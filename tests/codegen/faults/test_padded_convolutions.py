@@ -1,0 +1,76 @@
+"""Padded poolings of a dynamic batch compile beside convolutions, at the default level."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from iree.compiler.ir import Context, Module
+from torch import nn
+
+from pelton import aot, runtime
+from pelton.codegen.faults.padded_convolutions import write_pads_as_slices
+
+POOLS = {
+    "largest": nn.MaxPool2d(3, 2, 1),
+    "average": nn.AvgPool2d(3, 2, 1),
+    "one average": nn.AdaptiveAvgPool2d(1),
+    "depthwise": nn.Conv2d(8, 8, 3, 2, 1, groups=8),
+    "constant": nn.ConstantPad2d((1, 2, 0, 3), 7.0),
+}
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_a_pool_after_a_convolution_has_a_dynamic_batch(pool: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), POOLS[pool]).eval()
+    batch = aot.NamedDimension("batch", 1, 2, 8)
+    out = aot.export(model, args=[aot.InputInfo((batch, 3, 10, 12), torch.float32)])
+    out.compile(tmp_path / "m.vmfb", cache_dir=None)
+    exe = runtime.load(tmp_path / "m.vmfb")
+    assert "notes" not in exe.info.options
+    for size in (1, 2, 3, 8):
+        x = torch.randn(size, 3, 10, 12)
+        torch.testing.assert_close(exe(x), model(x).detach(), rtol=1e-4, atol=1e-4)
+
+
+PADS = """
+func.func @main(%x: tensor<?x2x4x4xf32>, %w: tensor<8x2x3x3xf32>, %value: f32)
+    -> (tensor<?x8x4x4xf32>, tensor<?x2x7x4xf32>, tensor<?x2x6x6xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {
+  ^bb0(%a: index, %b: index, %c: index, %d: index):
+    tensor.yield %zero : f32
+  } : tensor<?x2x4x4xf32> to tensor<?x2x6x6xf32>
+  %n = arith.constant 0 : index
+  %batch = tensor.dim %x, %n : tensor<?x2x4x4xf32>
+  %empty = tensor.empty(%batch) : tensor<?x8x4x4xf32>
+  %1 = linalg.conv_2d_nchw_fchw ins(%0, %w : tensor<?x2x6x6xf32>, tensor<8x2x3x3xf32>)
+    outs(%empty : tensor<?x8x4x4xf32>) -> tensor<?x8x4x4xf32>
+  %2 = tensor.pad %x low[0, 0, 1, 0] high[0, 0, 2, 0] {
+  ^bb0(%a: index, %b: index, %c: index, %d: index):
+    tensor.yield %value : f32
+  } : tensor<?x2x4x4xf32> to tensor<?x2x7x4xf32>
+  %3 = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {
+  ^bb0(%a: index, %b: index, %c: index, %d: index):
+    %sum = arith.addi %a, %b : index
+    %integer = arith.index_cast %sum : index to i32
+    %float = arith.sitofp %integer : i32 to f32
+    tensor.yield %float : f32
+  } : tensor<?x2x4x4xf32> to tensor<?x2x6x6xf32>
+  return %1, %2, %3 : tensor<?x8x4x4xf32>, tensor<?x2x7x4xf32>, tensor<?x2x6x6xf32>
+}
+"""
+
+
+def test_pads_of_convolutions_and_computed_ones_stay() -> None:
+    with Context():
+        module = Module.parse(PADS)
+        write_pads_as_slices(module.operation)
+        assert module.operation.verify()
+        text = str(module)
+    assert text.count("tensor.pad") == 2
+    assert "tensor.insert_slice %arg0 into" in text
+    assert "[0, 0, 1, 0] [%" in text and "2, 4, 4] [1, 1, 1, 1]" in text
+    assert "linalg.fill ins(%arg2 : f32)" in text
