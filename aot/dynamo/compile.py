@@ -15,10 +15,10 @@ from pelton.runtime.progress import stage
 from ..capture.signature import signature_of_program
 from ..capture.trace import TRACING_LOCK
 from ..decompositions.legalize_program import prepare
-from ..export import Traced, assemble
 from ..ir.builder import ModuleBuilder
+from ..ir.exported import ExportedModule
 from ..ir.module import new_module
-from ..output import ExportOutput
+from ..lowering.program_module import Traced, assemble
 from ..spec.errors import CompileError, ExportError, UnsupportedOpError
 from .compiled import GraphCall, Run, boxed, call_of
 from .graph import Parts, take_apart
@@ -76,7 +76,7 @@ def prepared(module: GraphModule) -> tuple[Parts, Draws | None]:
     return take_apart(plain), draws
 
 
-def module_of(program: ExportedProgram) -> ExportOutput:
+def module_of(program: ExportedProgram) -> ExportedModule:
     """Return the MLIR module of a program whose calls torch's guards check.
 
     Raises:
@@ -96,7 +96,7 @@ def _program(parts: Parts, options: Options) -> tuple[Run, Sequence[str]]:
     small = options.device == "cpu" and is_small(parts.program.graph)
     with options.recipe.private_file() as path:
         with stage(f"compiling for {options.target}"):
-            artifact = options.recipe.make(exported.to_compile(), path, private=True)
+            artifact = options.recipe.make(exported, path, private=True)
         executable = load(path, device="local-sync" if small else None)
     (function,) = executable.functions.values()
     return function.call_leaves, artifact.notes

@@ -14,10 +14,12 @@ from pelton.runtime.archive import load_parameters
 from pelton.runtime.files import StrPath
 
 from ..ir.digest import compile_key, module_digest, parameters_digest
+from ..ir.exported import ExportedModule
 from ..ir.module import parameters_of, signatures_of
 from ..spec.config import CONFIGURED, Configured, config
-from . import Artifact, CompileInput, Target, find_target
+from .base import Artifact, Target
 from .cache import CompileCache, Made
+from .table import find_target
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Recipe:
 
     def make(
         self,
-        exported: CompileInput,
+        exported: ExportedModule,
         path: Path,
         *,
         replaces: Path | None = None,
@@ -101,7 +103,7 @@ class Recipe:
             yield path
 
 
-def _digest_of_parameters(exported: CompileInput) -> str:
+def _digest_of_parameters(exported: ExportedModule) -> str:
     table = parameters_of(exported.module_op)
     return parameters_digest(load_parameters(exported.parameters, table), table)
 

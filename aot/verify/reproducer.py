@@ -8,7 +8,7 @@ import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.fx import Node
@@ -19,14 +19,14 @@ from pelton.runtime.executable import load
 from pelton.runtime.files import atomic_write
 
 from ..ir.elements import dtype_row
+from ..ir.exported import ExportedModule
+from ..ir.module import write_module
+from ..lowering.program_module import module_of_callable
 from ..raising.fx import Raised
 from ..spec.errors import PeltonError
 from .difference import difference
 from .options import Numerics
 from .reexported import Build, Decompositions
-
-if TYPE_CHECKING:
-    from ..output import ExportOutput
 
 _SCRIPT = '''"""{operator} differs from PyTorch when compiled for {target}: exits with 1."""
 
@@ -212,19 +212,14 @@ def reproduce(case: Case, how: Alone, folder: Path) -> Path | None:
     return None
 
 
-def _differs(case: Case, how: Alone, dynamic: bool) -> ExportOutput | None:
+def _differs(case: Case, how: Alone, dynamic: bool) -> ExportedModule | None:
     """Return the module of the case where it computes something else; None: it is right."""
-    from ..export import export
-
     wanted = case.function()(*case.inputs)
     if not isinstance(wanted, torch.Tensor):
         return None
     shapes = [dict.fromkeys(range(x.dim()), torch.export.Dim.AUTO) for x in case.inputs]
-    out = export(
-        case.function(),
-        args=tuple(case.inputs),
-        dynamic_shapes=(tuple(shapes),) if dynamic else None,
-        decompositions=how.decompositions,
+    out = module_of_callable(
+        case.function(), case.inputs, (tuple(shapes),) if dynamic else None, how.decompositions
     )
     with tempfile.TemporaryDirectory(prefix="pelton-bisect-") as name:
         path = Path(name, "alone.vmfb")
@@ -233,12 +228,12 @@ def _differs(case: Case, how: Alone, dynamic: bool) -> ExportOutput | None:
     return out if difference(wanted, got, how.options).problem else None
 
 
-def _write(case: Case, how: Alone, folder: Path, dynamic: bool, out: ExportOutput) -> Path:
+def _write(case: Case, how: Alone, folder: Path, dynamic: bool, out: ExportedModule) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     names = [f"x{index}" for index in range(len(case.inputs))]
     parameters = [parameter_of(n, x.contiguous()) for n, x in zip(names, case.inputs, strict=True)]
     write_archive(folder / "inputs.safetensors", parameters)
-    out.save_mlir(folder / "module.mlir")
+    write_module(out.module_op, folder / "module.mlir")
     result = case.function()(*case.inputs)
     text = _SCRIPT.format(
         operator=case.target,

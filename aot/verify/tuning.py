@@ -12,27 +12,25 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch.utils import _pytree as pytree
 
 from pelton.runtime.archive import ParameterSource
-from pelton.runtime.call.signature import STATE_GET, STATE_SET
 from pelton.runtime.executable import Executable, load
 from pelton.runtime.files import StrPath
 from pelton.runtime.progress import stage
 
 from ..capture.example_inputs import example_call
 from ..ir.digest import compile_key, module_digest
+from ..ir.exported import ExportedModule, HasExported
+from ..ir.module import signatures_of
 from ..raising.torch_program import to_torch
 from ..spec.config import CONFIGURED, Configured, config
 from ..spec.errors import CompileError, DeviceError, ExportError, PeltonError
 from ..targets.cache import CompileCache, Made
 from ..targets.recipe import Recipe, Storage, recipe
-
-if TYPE_CHECKING:
-    from ..output import ExportOutput
 
 FORMAT = 1
 """Version of what is kept of a tuning. 1: the first."""
@@ -102,7 +100,7 @@ class Tuned:
 
 
 def tune(
-    output: ExportOutput,
+    module: HasExported,
     *,
     target: str = "cpu",
     inputs: Mapping[str, Call] | None = None,
@@ -119,7 +117,7 @@ def tune(
     for the module, the options and the processor, and a later one returns at once.
 
     Args:
-        output: The module.
+        module: What `export` returned, or the `ExportedModule` in it.
         target: What to compile for; it must be able to run here.
         inputs: The arguments of each entry point as `(args, kwargs)`, by its name. Others get
             random ones of their usual sizes, see `examples.example_call`.
@@ -131,7 +129,7 @@ def tune(
         options: Options of the target; they hold for all variants.
 
     Returns:
-        What was found; `output.compile(path, variant=tuned.variant)` makes the artifact.
+        What was found; `out.compile(path, variant=tuned.variant)` makes the artifact.
 
     Raises:
         ExportError: The target has no variants, or an input or option does not fit.
@@ -148,17 +146,18 @@ def tune(
     variants = made.target.variants(made.options) if isinstance(made.target, Tunable) else {}
     if not variants:
         raise ExportError(f"target {target!r} has nothing to tune; compile it without tuning")
-    race = _Race(made, variants, output, inputs or {}, seconds, parameters, device)
+    exported = module.exported.with_parameters(parameters)
+    race = _Race(made, variants, exported, inputs or {}, seconds, device)
     if made.cache_dir is None:
         return race.run()
     identities = {name: made.target.identity(given) for name, given in variants.items()}
     known = {"tuning": FORMAT, "target": made.target.name, "variants": identities}
-    key = compile_key(module_digest(output.mlir_module, output.resources), known)
+    key = compile_key(module_digest(exported.module_op, exported.resources), known)
     cache = CompileCache(made.cache_dir, config.cache_size_bytes)
 
     def make(path: Path) -> Made:
         path.write_text(race.run().to_json())
-        return Made(f"{target} (tuning)", tuple(output.signatures))
+        return Made(f"{target} (tuning)", tuple(signatures_of(exported.module_op)))
 
     with cache.private_file() as path:
         cache.build(key, path, make, private=True)
@@ -183,20 +182,15 @@ class _Race:
 
     recipe: Recipe
     variants: Mapping[str, Any]
-    output: ExportOutput
+    module: ExportedModule
     inputs: Mapping[str, Call]
     seconds: float
-    parameters: ParameterSource | Mapping[str, ParameterSource] | None
     device: str | Sequence[str] | None
 
     def run(self) -> Tuned:
         """Try all variants and return which was the fastest."""
         start = time.perf_counter()
-        signatures = {
-            name: signature
-            for name, signature in self.output.signatures.items()
-            if not name.startswith((STATE_GET, STATE_SET))
-        }
+        signatures = self.module.signatures
         unknown = [name for name in self.inputs if name not in signatures]
         if unknown:
             known = ", ".join(signatures)
@@ -231,7 +225,7 @@ class _Race:
 
     def _expected(self, calls: Mapping[str, Call]) -> dict[str, Any]:
         """Return what PyTorch computes from the module; the state is as at first for each."""
-        functions = to_torch(self.output, self.parameters)
+        functions = to_torch(self.module)
         expected = {}
         for name, (args, kwargs) in calls.items():
             functions.state.reset()
@@ -251,9 +245,8 @@ class _Race:
             self.recipe.name, self.recipe.target, self.variants[variant], self.recipe.cache_dir
         )
         with made.private_file() as path:
-            source = self.output.to_compile(self.parameters)
-            made.make(source, path, private=True)
-            executable = load(path, device=self.device, parameters=source.parameters)
+            made.make(self.module, path, private=True)
+            executable = load(path, device=self.device, parameters=self.module.parameters)
         for name, (args, kwargs) in calls.items():
             executable.reset_state()
             _check(expected[name], executable.functions[name](*args, **kwargs))

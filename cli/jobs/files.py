@@ -119,7 +119,7 @@ class ReadFiles:
         }
 
     def _paths(self) -> list[Path]:
-        from pelton.aot.spec.errors import is_user_file
+        from pelton.aot.spec.locations import is_user_file
 
         modules = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
         names = {os.path.abspath(name) for name in (*modules, *self._opened) if name}

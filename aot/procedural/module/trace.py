@@ -12,7 +12,7 @@ from iree.compiler.ir import Block, InsertionPoint, Value
 
 from ...ir.builder import GlobalAttributes, ModuleBuilder, TensorGlobal
 from ...ir.elements import shape_of
-from ...spec.errors import user_location
+from ...spec.locations import user_location
 from ..calls import programs
 from ..globals.live_globals import assign_tree
 from ..globals.types import AbstractTensor

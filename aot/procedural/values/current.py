@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from ...spec.errors import user_location
+from ...spec.locations import user_location
 from .errors import ProcedureTraceError
 
 if TYPE_CHECKING:

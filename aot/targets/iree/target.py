@@ -23,9 +23,10 @@ from pelton.codegen import (
 from pelton.runtime.artifacts.vmfb import VmfbInfo, append_info
 from pelton.runtime.device.cpu import WORKER_STACK_BYTES, processor_identity
 
+from ...ir.exported import ExportedModule
 from ...ir.module import device_count, has_dynamic_convolutions, has_sizes_that_vary, parameters_of
 from ...spec.errors import ExportError
-from ..base import Artifact, CompileInput, make_options
+from ..base import Artifact, make_options
 from .errors import compile_error
 from .faults.group_norm import take_apart_group_norms
 from .faults.half_attention import widen_attention
@@ -176,7 +177,7 @@ class IreeTarget:
             "processor": processor_identity() if host else None,
         }
 
-    def build(self, exported: CompileInput, path: Path, options: IreeOptions) -> Artifact:
+    def build(self, exported: ExportedModule, path: Path, options: IreeOptions) -> Artifact:
         """Compile a module to a `.vmfb`.
 
         Raises:

@@ -22,7 +22,7 @@ WIDTH = aot.NamedDimension("width", 1, 9, 64)
 
 def loaded(out: aot.ExportOutput, path: Path) -> runtime.Executable:
     """Return the program with its norms taken apart."""
-    given = out.to_compile()
+    given = out.exported
     apart = given.module_op.clone().operation
     take_apart_group_norms(apart)
     assert "group_norm" in str(given.module_op)
