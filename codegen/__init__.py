@@ -4,9 +4,10 @@ It knows MLIR and IREE, and neither torch nor the rest of Pelton, so that a comp
 its own starts at once.
 """
 
+from .errors import CompilerFailed
 from .passes import Changes, channels_of_tile
 from .process import compile_file_isolated, processor_target
-from .session import CompilerFailed, compile_file
+from .session import compile_file
 
 __all__ = [
     "Changes",

@@ -17,8 +17,9 @@ from typing import Any
 
 from iree.compiler.api import Session, ctypes_dl
 
+from .errors import CompilerFailed
 from .passes import Changes
-from .session import CompilerFailed, compile_with
+from .session import compile_with
 
 _PROGRAM = """\
 import sys

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from iree.compiler.ir import Operation, StringAttr
 
-from pelton.runtime.artifacts.manifest import EntryPoint, Port, Role, member_name
+from pelton.runtime.artifacts.entry_points import EntryPoint, Port, Role, member_name
 from pelton.runtime.call.signature import STATE_GET, STATE_SET
 from pelton.runtime.progress import stage
 

@@ -13,7 +13,8 @@ import torch
 
 from pelton.runtime.archive import write_archive
 from pelton.runtime.archive.parameter import parameter_of
-from pelton.runtime.artifacts.manifest import PARAMETERS, STATE, Manifest
+from pelton.runtime.artifacts.entry_points import PARAMETERS, STATE
+from pelton.runtime.artifacts.manifest import Manifest
 from pelton.runtime.artifacts.trtm import write_trtm
 
 from ...ir.exported import ExportedModule
