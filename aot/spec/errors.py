@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 _FILE_AND_LINE = re.compile(r'"([^"]+)":(\d+)')
-_OWN_FOLDER = str(Path(__file__).parent)
+_OWN_FOLDER = str(Path(__file__).parent.parent)
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/([^/]+)")  # in whatever environment or home
 _MOST_PLACES = 3
