@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+from pelton import aot
+from pelton.aot.spec.locations import is_user_file
 
 
 def test_packages_of_another_environment_are_packages(tmp_path: Path) -> None:
@@ -21,3 +25,9 @@ def test_packages_of_another_environment_are_packages(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stdout) == (0, "True True False\n"), done.stderr
+
+
+def test_files_of_every_room_of_the_package_are_not_the_users() -> None:
+    rooms = (aot, aot.export, aot.CompiledModule.get_class_info)
+    assert [is_user_file(inspect.getsourcefile(room) or "") for room in rooms] == [False] * 3
+    assert is_user_file(__file__)
