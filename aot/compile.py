@@ -21,7 +21,7 @@ from .output import ExportOutput
 from .spec.config import CONFIGURED, Configured
 from .spec.errors import ExportError
 from .spec.profiles import Profiles
-from .targets.recipe import Storage, recipe
+from .targets.request import Storage, compile_request
 from .verify import Numerics
 from .verify.tuning import tune as find_fastest
 
@@ -92,20 +92,20 @@ def compile(
     """
     given = {"optimization_level": optimization_level, **options}
     storage = Storage(cache_dir, timing_cache_file_path)
-    made = recipe(target, given, storage)  # a wrong option is told before the long work
+    request = compile_request(target, given, storage)  # a wrong option is told before the long work
     exported = _export(func, args, kwargs or {}, profiles)
     if tune:
         tuned = find_fastest(exported, target=target, device=device, cache_dir=cache_dir, **given)
-        made = recipe(target, {**given, "variant": tuned.variant}, storage)
-    with made.private_file() as path:
+        request = compile_request(target, {**given, "variant": tuned.variant}, storage)
+    with request.private_file() as path:
         with stage(f"compiling for {target}"):
-            artifact = made.make(exported, path, private=True)
+            artifact = request.build(exported, path, private=True)
         for note in artifact.notes:
             warnings.warn(note, stacklevel=2)
         name = f"the function compiled for {target}"
-        ExportOutput(None, exported).check_artifact(made, check, path, name)
+        ExportOutput(None, exported).check_artifact(request, check, path, name)
         # The executable keeps the file mapped; its name is not needed any more.
-        parameters = None if made.target.holds_parameters else exported.parameters
+        parameters = None if request.target.holds_parameters else exported.parameters
         return load(path, device=device, parameters=parameters)
 
 

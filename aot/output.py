@@ -26,7 +26,7 @@ from .spec.config import CONFIGURED, Configured
 from .spec.errors import ExportError, ParameterError
 from .spec.locations import warn_user
 from .targets import Artifact, FunctionReport, ReportingTarget
-from .targets.recipe import Recipe, Storage, recipe
+from .targets.request import CompileRequest, Storage, compile_request
 from .verify import Numerics, Report, Verification
 from .verify.tuning import tune as find_fastest
 
@@ -34,7 +34,7 @@ from .verify.tuning import tune as find_fastest
 class ExportOutput:
     """An exported module.
 
-    Made by `export`; the constructor is for who builds modules otherwise.
+    CachedArtifact by `export`; the constructor is for who builds modules otherwise.
 
     Args:
         session: A compiler session whose flags `compile(target_backends=None)` uses, or None.
@@ -207,29 +207,31 @@ class ExportOutput:
         settings = Numerics.of(numerics)
         if settings is None:
             return Report()
-        made = recipe(target, options, Storage())
-        check = self._verification(made, settings, parameters)
-        device = device or made.target.checking_device(made.options)
+        request = compile_request(target, options, Storage())
+        check = self._verification(request, settings, parameters)
+        device = device or request.target.checking_device(request.options)
         check = dataclasses.replace(check, device=device, against=against)
         if artifact is not None:
             return dataclasses.replace(check, artifact=artifact).report().check()
-        with made.private_file() as path:
+        with request.private_file() as path:
             with stage(f"compiling for {target}"):
-                self._tell(made.make(self.exported.with_parameters(parameters), path, private=True))
+                self._tell(
+                    request.build(self.exported.with_parameters(parameters), path, private=True)
+                )
             name = f"the module compiled for {target}"
             return dataclasses.replace(check, artifact=path, name=name).report().check()
 
     def _verification(
-        self, made: Recipe, numerics: Numerics, parameters: Any = None
+        self, request: CompileRequest, numerics: Numerics, parameters: Any = None
     ) -> Verification:
         """Return a verification of this module, without the artifact."""
-        alone = dataclasses.replace(made, cache_dir=None)
+        alone = dataclasses.replace(request, cache_dir=None)
 
         def build(part: ExportedModule, path: Path) -> None:
-            alone.make(part, path)
+            alone.build(part, path)
 
         module = self.exported.with_parameters(parameters)
-        return Verification(module, "", numerics, target=made.name, build=build)
+        return Verification(module, "", numerics, target=request.name, build=build)
 
     def import_to(self, import_to: ImportPhase | str | None) -> None:
         """Lower the module to a phase; does nothing where it is there already, or further.
@@ -303,8 +305,8 @@ class ExportOutput:
         if tune:
             tuned = find_fastest(self.exported, target=target, cache_dir=cache_dir, **options)
             options = {**options, "variant": tuned.variant}
-        made = recipe(target, options, Storage(cache_dir, timing_cache_file_path))
-        if parameters is not None and not made.target.holds_parameters:
+        request = compile_request(target, options, Storage(cache_dir, timing_cache_file_path))
+        if parameters is not None and not request.target.holds_parameters:
             raise ExportError(
                 f"target {target!r} leaves external parameters out of the artifact; give them to "
                 "runtime.load(..., parameters=...)"
@@ -313,14 +315,14 @@ class ExportOutput:
         if isinstance(save_to, (str, os.PathLike)):
             with stage(f"compiling for {target}"), atomic_path(save_to) as temporary:
                 final = Path(save_to)
-                self._tell(made.make(exported, temporary, replaces=final))
-                self.check_artifact(made, check, temporary, str(save_to), parameters)
+                self._tell(request.build(exported, temporary, replaces=final))
+                self.check_artifact(request, check, temporary, str(save_to), parameters)
             return None
         output = save_to if isinstance(save_to, Output) else Output.open_membuffer()
-        with stage(f"compiling for {target}"), made.private_file() as path:
-            self._tell(made.make(exported, path, private=True))
+        with stage(f"compiling for {target}"), request.private_file() as path:
+            self._tell(request.build(exported, path, private=True))
             name = f"the module compiled for {target}"
-            self.check_artifact(made, check, path, name, parameters)
+            self.check_artifact(request, check, path, name, parameters)
             output.write(path.read_bytes())
         return output if save_to is None else None
 
@@ -349,14 +351,14 @@ class ExportOutput:
             >>> report.supported, report.operators
             (True, {'aten.relu.default': 1})
         """
-        made = recipe(target, options, Storage())
-        if not isinstance(made.target, ReportingTarget):
+        request = compile_request(target, options, Storage())
+        if not isinstance(request.target, ReportingTarget):
             raise ExportError(f"target {target!r} tells what it takes only by compiling")
-        return made.target.report(self.exported.with_parameters(parameters), made.options)
+        return request.target.report(self.exported.with_parameters(parameters), request.options)
 
     def check_artifact(
         self,
-        made: Recipe,
+        request: CompileRequest,
         check: bool | Numerics,
         path: Path,
         name: str,
@@ -365,7 +367,7 @@ class ExportOutput:
         """Run an artifact of this module against PyTorch, if that is asked for.
 
         Args:
-            made: How it was compiled.
+            request: How it was compiled.
             check: As for `compile`.
             path: The artifact.
             name: What it is called in messages.
@@ -376,8 +378,8 @@ class ExportOutput:
         """
         settings = Numerics.of(check)
         if settings is not None:
-            device = made.target.checking_device(made.options)
-            found = self._verification(made, settings, parameters)
+            device = request.target.checking_device(request.options)
+            found = self._verification(request, settings, parameters)
             dataclasses.replace(found, artifact=path, name=name, device=device).report().check()
 
     def _backend(

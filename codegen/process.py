@@ -103,7 +103,7 @@ def _run(command: Sequence[str]) -> tuple[int, str]:
 
 
 @functools.lru_cache(maxsize=32)
-def processor_target(cpu: str, features: str) -> dict[str, Any]:
+def cpu_target(cpu: str, features: str) -> dict[str, Any]:
     """Return what the compiler makes of a processor: its name, architecture and features.
 
     Args:

@@ -56,7 +56,7 @@ FLOORS: Mapping[str, Floors] = {
         (("iree",),),
         (("tensorrt",),),
         (("table",),),
-        (("recipe",),),
+        (("request",),),
         (("__init__",),),
     ),
     "codegen": (

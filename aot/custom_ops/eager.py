@@ -34,7 +34,7 @@ from ..lowering.custom.template import names_in
 from ..spec.errors import SignatureError
 from ..spec.locations import user_location
 from ..spec.versions import versions
-from ..targets.recipe import Storage, recipe
+from ..targets.request import Storage, compile_request
 
 _NUMBERS: dict[type, tuple[str, str]] = {
     bool: ("bool", "i1"),
@@ -139,9 +139,9 @@ def _compile(
             func_dialect.ReturnOp([*called.results])
     set_signature(function.operation, signature)
     state_in_place_use(builder)
-    made = recipe("cpu", {}, Storage())
-    with made.private_file() as path:
-        made.make(ExportedModule(module), path, private=True)
+    request = compile_request("cpu", {}, Storage())
+    with request.private_file() as path:
+        request.build(ExportedModule(module), path, private=True)
         return load(path)
 
 

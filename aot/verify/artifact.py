@@ -22,7 +22,7 @@ from .bisect import Bisection
 from .options import Numerics
 from .reexported import Build, eager_program, flat_program
 from .reference import RaisedReference, Reference, eager_reference, is_runnable
-from .report import Culprit, Report
+from .report import FirstDifference, Report
 from .run import FailedCall, Run
 
 
@@ -66,7 +66,7 @@ class Verification:
         report = run.report(self.name or str(self.artifact))
         if run.failure is None or self.options.bisect is False or self.build is None:
             return report
-        return self._with_culprit(report, run.failure)
+        return self._with_first_difference(report, run.failure)
 
     def _to_load(self) -> Any:
         """Return the parameters to load the artifact with; packages hold theirs."""
@@ -109,27 +109,27 @@ class Verification:
             return {n: getattr(self.against, n) for n in names if hasattr(self.against, n)}
         return {name: program for name, program in self.module.eager.items() if _is_alive(program)}
 
-    def _with_culprit(self, report: Report, failure: FailedCall) -> Report:
+    def _with_first_difference(self, report: Report, failure: FailedCall) -> Report:
         """Return the report with the first operator that differs, or a note that none was found."""
         try:
-            culprit = self._culprit(failure)
+            first_difference = self._first_difference(failure)
         except PeltonError as error:
             return _noting(report, f"the first operator that differs was not found: {error}")
-        if culprit is None:
+        if first_difference is None:
             return _noting(
                 report,
                 "no operator differs when its value is a result of the program: the difference "
                 "is in how operators are compiled together, or the artifact is of another module",
             )
-        return dataclasses.replace(report, culprit=culprit)
+        return dataclasses.replace(report, first_difference=first_difference)
 
-    def _culprit(self, failure: FailedCall) -> Culprit | None:
+    def _first_difference(self, failure: FailedCall) -> FirstDifference | None:
         assert self.build is not None
         eager = self._eager_program(failure)
         program, inputs = self._graph(failure, eager)
         table = eager.decompositions if eager is not None else None
         search = Bisection(program, inputs, self.build, self.options, self.target, table)
-        return search.culprit()
+        return search.first_difference()
 
     def _eager_program(self, failure: FailedCall) -> EagerProgram | None:
         """Return what the artifact was compared with, where torch can trace it."""

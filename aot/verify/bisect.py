@@ -20,8 +20,8 @@ from ..spec.locations import location_of_node
 from .difference import Difference, difference
 from .options import Numerics
 from .reexported import Build, Decompositions, compiled_values, part_of, tensor_nodes
-from .report import Culprit
-from .reproducer import Alone, Case, reproduce
+from .report import FirstDifference
+from .reproducer import IsolatedBuild, OpCase, reproduce
 
 AT_ONCE = 24
 """How many values a compiled part gives at once."""
@@ -90,7 +90,7 @@ class Bisection:
         self._decompositions = decompositions
         self._values = tensor_nodes(program, inputs)
 
-    def culprit(self) -> Culprit | None:
+    def first_difference(self) -> FirstDifference | None:
         """Return the first operator whose value differs; None: none that can be looked at."""
         with stage("looking for the first operator that differs"):
             found = first_differing(len(self._values), self._probe)
@@ -123,19 +123,19 @@ class Bisection:
             difference(want, have, self._options) for want, have in zip(wanted, got, strict=True)
         ]
 
-    def _described(self, node: Node, value: torch.Tensor) -> Culprit:
+    def _described(self, node: Node, value: torch.Tensor) -> FirstDifference:
         (apart,) = self._apart([(node, value)])
         values = {known: tensor for known, tensor in self._values}
-        case = Case.of(node, values, self._program, self._inputs)
+        case = OpCase.of(node, values, self._program, self._inputs)
         script = self._reproducer(case) if case else None
-        return Culprit(
+        return FirstDifference(
             operator_name(node), location_of_node(node), apart, self._stage(node, value), script
         )
 
-    def _reproducer(self, case: Case) -> Path | None:
+    def _reproducer(self, case: OpCase) -> Path | None:
         asked = self._options.bisect
         folder = tempfile.mkdtemp(prefix="pelton-reproducer-") if asked is True else str(asked)
-        how = Alone(self._build, self._options, self._target, self._decompositions)
+        how = IsolatedBuild(self._build, self._options, self._target, self._decompositions)
         return reproduce(case, how, Path(folder))
 
     def _stage(self, node: Node, value: torch.Tensor) -> str:

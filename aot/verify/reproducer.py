@@ -61,7 +61,7 @@ sys.exit(0 if close else 1)
 
 
 @dataclass(frozen=True)
-class Case:
+class OpCase:
     """One call of an operator, with all that it was called with.
 
     Attributes:
@@ -82,7 +82,7 @@ class Case:
         values: Mapping[Node, torch.Tensor],
         program: Raised,
         inputs: Sequence[Any],
-    ) -> Case | None:
+    ) -> OpCase | None:
         """Return the call of a node; None for one that is not of tensors and plain values."""
         placeholders = [n for n in program.graph_module.graph.nodes if n.op == "placeholder"]
         known: dict[Node, Any] = dict(zip(placeholders, inputs, strict=True))
@@ -103,7 +103,7 @@ class Case:
         except LookupError:
             return None
         plain = isinstance(node.target, torch._ops.OpOverload) or node.target is operator.getitem
-        return Case(node.target, tuple(args), dict(kwargs), tensors) if plain else None
+        return OpCase(node.target, tuple(args), dict(kwargs), tensors) if plain else None
 
     def expression(self) -> str:
         """Return the call as Python."""
@@ -176,7 +176,7 @@ def _python(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Alone:
+class IsolatedBuild:
     """How a case is compiled on its own.
 
     Attributes:
@@ -192,7 +192,7 @@ class Alone:
     decompositions: Decompositions = None
 
 
-def reproduce(case: Case, how: Alone, folder: Path) -> Path | None:
+def reproduce(case: OpCase, how: IsolatedBuild, folder: Path) -> Path | None:
     """Write a script that shows the case; None where alone it is right.
 
     Args:
@@ -212,7 +212,7 @@ def reproduce(case: Case, how: Alone, folder: Path) -> Path | None:
     return None
 
 
-def _differs(case: Case, how: Alone, dynamic: bool) -> ExportedModule | None:
+def _differs(case: OpCase, how: IsolatedBuild, dynamic: bool) -> ExportedModule | None:
     """Return the module of the case where it computes something else; None: it is right."""
     wanted = case.function()(*case.inputs)
     if not isinstance(wanted, torch.Tensor):
@@ -228,7 +228,9 @@ def _differs(case: Case, how: Alone, dynamic: bool) -> ExportedModule | None:
     return out if difference(wanted, got, how.options).problem else None
 
 
-def _write(case: Case, how: Alone, folder: Path, dynamic: bool, out: ExportedModule) -> Path:
+def _write(
+    case: OpCase, how: IsolatedBuild, folder: Path, dynamic: bool, out: ExportedModule
+) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     names = [f"x{index}" for index in range(len(case.inputs))]
     parameters = [parameter_of(n, x.contiguous()) for n, x in zip(names, case.inputs, strict=True)]

@@ -29,8 +29,8 @@ from ..ir.module import signatures_of
 from ..raising.torch_program import to_torch
 from ..spec.config import CONFIGURED, Configured, config
 from ..spec.errors import CompileError, DeviceError, ExportError, PeltonError
-from ..targets.cache import CompileCache, Made
-from ..targets.recipe import Recipe, Storage, recipe
+from ..targets.cache import CachedArtifact, CompileCache
+from ..targets.request import CompileRequest, Storage, compile_request
 
 FORMAT = 1
 """Version of what is kept of a tuning. 1: the first."""
@@ -142,22 +142,24 @@ def tune(
         >>> tuned = tune(out, seconds=0.01)
         >>> out.compile("linear.vmfb", variant=tuned.variant)
     """
-    made = recipe(target, options, Storage(cache_dir))
-    variants = made.target.variants(made.options) if isinstance(made.target, Tunable) else {}
+    request = compile_request(target, options, Storage(cache_dir))
+    variants = (
+        request.target.variants(request.options) if isinstance(request.target, Tunable) else {}
+    )
     if not variants:
         raise ExportError(f"target {target!r} has nothing to tune; compile it without tuning")
     exported = module.exported.with_parameters(parameters)
-    race = _Race(made, variants, exported, inputs or {}, seconds, device)
-    if made.cache_dir is None:
+    race = _Tuning(request, variants, exported, inputs or {}, seconds, device)
+    if request.cache_dir is None:
         return race.run()
-    identities = {name: made.target.identity(given) for name, given in variants.items()}
-    known = {"tuning": FORMAT, "target": made.target.name, "variants": identities}
+    identities = {name: request.target.identity(given) for name, given in variants.items()}
+    known = {"tuning": FORMAT, "target": request.target.name, "variants": identities}
     key = compile_key(module_digest(exported.module_op, exported.resources), known)
-    cache = CompileCache(made.cache_dir, config.cache_size_bytes)
+    cache = CompileCache(request.cache_dir, config.cache_size_bytes)
 
-    def make(path: Path) -> Made:
+    def make(path: Path) -> CachedArtifact:
         path.write_text(race.run().to_json())
-        return Made(f"{target} (tuning)", tuple(signatures_of(exported.module_op)))
+        return CachedArtifact(f"{target} (tuning)", tuple(signatures_of(exported.module_op)))
 
     with cache.private_file() as path:
         cache.build(key, path, make, private=True)
@@ -165,7 +167,7 @@ def tune(
 
 
 @dataclass
-class _Entrant:
+class _Candidate:
     """A variant that is right, loaded."""
 
     variant: str
@@ -177,10 +179,10 @@ class _Entrant:
 
 
 @dataclass
-class _Race:
+class _Tuning:
     """All that one tuning needs; see `tune`."""
 
-    recipe: Recipe
+    request: CompileRequest
     variants: Mapping[str, Any]
     module: ExportedModule
     inputs: Mapping[str, Call]
@@ -202,25 +204,25 @@ class _Race:
         with stage("computing what is right"):
             expected = self._expected(calls)
         problems: dict[str, str] = {}
-        entrants = []
+        candidates = []
         for number, variant in enumerate(self.variants, 1):
             with stage(f"tuning {number} of {len(self.variants)}: {variant}"):
                 try:
-                    entrants.append(self._entrant(variant, calls, expected))
+                    candidates.append(self._candidate(variant, calls, expected))
                 except (PeltonError, AssertionError) as error:
                     if isinstance(error, DeviceError):
                         raise
                     problems[variant] = " ".join(str(error).split())[:300]
-        if not entrants:
+        if not candidates:
             said = "; ".join(f"{name}: {text}" for name, text in problems.items())
             raise CompileError(f"no variant compiles and is right: {said}")
         with stage("tuning: taking turns"):
-            _take_turns(entrants, calls, self.seconds)
-        times = {entrant.variant: entrant.total() for entrant in entrants}
+            _interleave(candidates, calls, self.seconds)
+        times = {candidate.variant: candidate.total() for candidate in candidates}
         trials = tuple(
             Trial(name, times.get(name), problems.get(name, "")) for name in self.variants
         )
-        best = min(entrants, key=_Entrant.total).variant
+        best = min(candidates, key=_Candidate.total).variant
         return Tuned(best, trials, time.perf_counter() - start)
 
     def _expected(self, calls: Mapping[str, Call]) -> dict[str, Any]:
@@ -232,35 +234,37 @@ class _Race:
             expected[name] = functions.functions[name](*args, **kwargs)
         return expected
 
-    def _entrant(
+    def _candidate(
         self, variant: str, calls: Mapping[str, Call], expected: Mapping[str, Any]
-    ) -> _Entrant:
+    ) -> _Candidate:
         """Compile, load and check a variant.
 
         Raises:
             PeltonError: It does not compile or run.
             AssertionError: Its results are wrong.
         """
-        made = Recipe(
-            self.recipe.name, self.recipe.target, self.variants[variant], self.recipe.cache_dir
+        request = CompileRequest(
+            self.request.name, self.request.target, self.variants[variant], self.request.cache_dir
         )
-        with made.private_file() as path:
-            made.make(self.module, path, private=True)
+        with request.private_file() as path:
+            request.build(self.module, path, private=True)
             executable = load(path, device=self.device, parameters=self.module.parameters)
         for name, (args, kwargs) in calls.items():
             executable.reset_state()
             _check(expected[name], executable.functions[name](*args, **kwargs))
-        return _Entrant(variant, executable, {name: [] for name in calls})
+        return _Candidate(variant, executable, {name: [] for name in calls})
 
 
-def _take_turns(entrants: Sequence[_Entrant], calls: Mapping[str, Call], seconds: float) -> None:
+def _interleave(
+    candidates: Sequence[_Candidate], calls: Mapping[str, Call], seconds: float
+) -> None:
     turns = max(3, round(seconds / _TURN_SECONDS / len(calls)))
     for turn in range(turns):
-        first = turn % len(entrants)
-        for entrant in [*entrants[first:], *entrants[:first]]:
+        first = turn % len(candidates)
+        for candidate in [*candidates[first:], *candidates[:first]]:
             for name, (args, kwargs) in calls.items():
-                function = entrant.executable.functions[name]
-                _time(lambda: function(*args, **kwargs), entrant.milliseconds[name])  # noqa: B023
+                function = candidate.executable.functions[name]
+                _time(lambda: function(*args, **kwargs), candidate.milliseconds[name])  # noqa: B023
 
 
 def _time(call: Callable[[], Any], milliseconds: list[float]) -> None:

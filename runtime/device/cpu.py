@@ -57,11 +57,11 @@ _IDENTIFYING = (
 
 
 @functools.lru_cache(maxsize=1)
-def processor_identity() -> dict[str, str]:
+def cpu_identity() -> dict[str, str]:
     """Return what tells this kind of processor from others: code for one runs on its equals.
 
     Example:
-        >>> "machine" in processor_identity()
+        >>> "machine" in cpu_identity()
         True
     """
     found = {"machine": platform.machine(), "processor": platform.processor()}
