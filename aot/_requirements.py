@@ -1,4 +1,4 @@
-"""What this package cannot do without; imported first, so that its absence is one sentence."""
+"""Required packages: imported first, so that a missing one is reported in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`turbine_generate`: exports as actions of `iree.build`, each in a process of its own.
+"""Build actions for `iree.build`: `turbine_generate` runs exports in processes of their own.
 
 `iree.build` sizes its pools so that compiles fill the machine, which leaves one process for
 generators on two cores. Exports run on one core each, so all generators of a build are started at

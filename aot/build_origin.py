@@ -1,4 +1,4 @@
-"""Pickling what is defined in a build file, which `iree.build` loads as no module of any name."""
+"""Pickling of objects that are defined in a build file of `iree.build`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`compile`: a function or module in, an executable out."""
+"""`compile`: from a function or module to an executable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`export`: a model or function in, one MLIR module out."""
+"""`export`: from a model or function to one MLIR module."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ SLOWEST = 1.25
 
 
 def ratio(report: Report, way: str, other: str) -> float | None:
-    found = {row.way: row.percentile(50) for row in report.measured}
+    found = {row.runner: row.percentile(50) for row in report.measured}
     return found[way] / found[other] if way in found and other in found else None
 
 
@@ -53,7 +53,7 @@ def measured(case: Case, settings: Settings, ways: Sequence[str]) -> Report:
 def table(reports: Sequence[Report], ways: Sequence[str]) -> Table:
     shown = Table("program", *(f"{way}, ms" for way in ways), "of eager", "of inductor")
     for report in reports:
-        rows = {row.way: row for row in report.rows}
+        rows = {row.runner: row for row in report.rows}
         times = [
             f"{rows[way].percentile(50):.2f}{'' if rows[way].is_right else ' wrong'}"
             if rows[way] in report.measured

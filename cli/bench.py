@@ -1,4 +1,4 @@
-"""`pelton bench`: a program run by several ways, measured side by side."""
+"""`pelton bench`: a program run by several runners, measured side by side."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the subcommand to the command line."""
     parser = subparsers.add_parser(
         "bench",
-        help="measure a program by several ways",
+        help="measure a program by several runners",
         description="Measure a program by eager PyTorch, torch.compile, Pelton's targets and "
         "onnxruntime, in turns: cold start, time of a call, memory, size, difference from eager.",
         epilog="example: pelton bench zoo.nets:resnet --input 1x3x224x224xf32 --plot resnet.png",
@@ -61,7 +61,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure `args.program`; return 1 if a result differs from eager's or a way failed.
+    """Measure `args.program`; return 1 if a result differs from eager's or a runner failed.
 
     Raises:
         ExportError: An input or a target is unknown, or eager cannot run the program.
@@ -120,9 +120,9 @@ def _print(report: Report) -> None:
     for row in report.rows:
         if row.status != "measured":
             color = "red" if row.status == "failed" else "yellow"
-            console.print(f"[{color}]{row.way}: {row.status}:[/] {escape(row.reason)}")
+            console.print(f"[{color}]{row.runner}: {row.status}:[/] {escape(row.reason)}")
         for note in row.notes:
-            console.print(f"{row.way}: {note}", markup=False, style="dim")
+            console.print(f"{row.runner}: {note}", markup=False, style="dim")
     machine = report.machine
     if float(machine["load"]) > float(machine["processors"] or 1) / 2:
         console.print(
@@ -136,7 +136,7 @@ def _cells(report: Report, row: Row) -> list[str]:
     speed = report.speed_of(row)
     color = "green" if row.is_right else "red"
     return [
-        row.way,
+        row.runner,
         *(f"{row.percentile(percent):.3f}" for percent in (50, 10, 90)),
         f"{speed:.2f}x" if speed else "",
         f"{row.calls_per_second:.0f}",

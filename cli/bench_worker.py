@@ -1,4 +1,4 @@
-"""The process of one way of `pelton bench`: a job on the first line of its input, then its turns.
+"""The worker process of `pelton bench`: a job on the first line of its input, then its turns.
 
 Only answers go to what was its standard output: what the program prints goes to stderr.
 """

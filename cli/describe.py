@@ -1,4 +1,4 @@
-"""What a file of ours holds, read without running it and on any machine."""
+"""Descriptions of our files, read without running them and on any machine."""
 
 from __future__ import annotations
 

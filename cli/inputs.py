@@ -1,4 +1,4 @@
-"""What `--input` means: `[NAME:]` and a tensor, a file, a number, or the range of a number.
+"""The `--input` option: `[NAME:]` and a tensor, a file, a scalar, or the range of a scalar.
 
 2x4xf32             a tensor; sizes may be dynamic: ?x4xf32, 1..8x4xf32, b=1..4..8x4xf32
 2x4xf32=1.5         a tensor of one value; 3xi64=1,2,3 of several; f32=2 without dimensions

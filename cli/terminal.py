@@ -1,4 +1,4 @@
-"""What the command line says besides its results: stages, warnings and errors, all on stderr."""
+"""Terminal output beside results: stages, warnings and errors, on stderr."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def warnings_in_one_line(verbose: bool) -> Iterator[None]:
 
 
 def is_internal(category: type[Warning], filename: str) -> bool:
-    """Return whether a warning is about torch's own internals and nothing that a user can change."""
+    """Return whether a warning concerns torch's internals, which no user can change."""
     return not issubclass(category, UserWarning) or "/site-packages/torch/" in filename
 
 

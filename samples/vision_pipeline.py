@@ -154,7 +154,7 @@ def print_table(report: Report) -> None:
     table = Table("", "median, ms", "of eager", "prepared in, s", "largest difference")
     for row in report.rows:
         table.add_row(
-            row.way,
+            row.runner,
             f"{row.percentile(50):.2f}",
             f"{report.speed_of(row):.2f}x",
             f"{sum(row.seconds.values()):.1f}",

@@ -1,10 +1,10 @@
-"""A program measured by several ways of running it, side by side."""
+"""Benchmarks: one program measured with several runners, side by side."""
 
 from .figure import save_figure
 from .job import Job, Subject, example_inputs
 from .report import Report, Row
+from .runners import runner_names
 from .session import Settings, measure
-from .ways import way_names
 from .worker import serve
 
 __all__ = [
@@ -15,7 +15,7 @@ __all__ = [
     "Subject",
     "example_inputs",
     "measure",
+    "runner_names",
     "save_figure",
     "serve",
-    "way_names",
 ]

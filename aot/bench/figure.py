@@ -1,4 +1,4 @@
-"""A measurement as a picture for a slide, or as a page."""
+"""Figures of a benchmark: a PNG or SVG plot, or an HTML page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STAGES = {"capture": "#f2c14e", "compile": "#d9480f", "first call": "#5c7cba"}
 
 
 def save_figure(report: Report, path: StrPath) -> Path:
-    """Draw a report: the time of a call and the cold start, a bar for each way.
+    """Draw a report: the time of a call and the cold start, a bar for each runner.
 
     Args:
         report: What was measured.
@@ -73,20 +73,22 @@ def _drawn(report: Report, kind: str) -> bytes:
 
 
 def _draw_calls(axes: Any, report: Report, rows: Sequence[Row]) -> None:
-    """Draw the median of each way with its 10th to 90th percentile."""
+    """Draw the median of each runner with its 10th to 90th percentile."""
     axes.set_title("one call (ms), lower is better", fontweight="bold", loc="left")
-    axes.set_yticks(range(len(rows)), [row.way for row in rows])
+    axes.set_yticks(range(len(rows)), [row.runner for row in rows])
     longest = max((row.percentile(90) for row in report.measured), default=1.0)
     axes.set_xlim(0, longest * 1.45)
     for place, row in enumerate(rows):
         if row.milliseconds:
             low, middle, high = (row.percentile(percent) for percent in (10, 50, 90))
             axes.barh(
-                place, middle, 0.62, color=_COLORS.get(row.way, _OWN_COLOR),
+                place, middle, 0.62, color=_COLORS.get(row.runner, _OWN_COLOR),
                 xerr=[[middle - low], [high - middle]], error_kw={"ecolor": "#333333"},
             )  # fmt: skip
             speed = report.speed_of(row)
-            text = f"{middle:.2f} ms" + (f"  {speed:.2f}x" if speed and row.way != "eager" else "")
+            text = f"{middle:.2f} ms" + (
+                f"  {speed:.2f}x" if speed and row.runner != "eager" else ""
+            )
             axes.text(high + longest * 0.02, place, text, va="center")
         else:
             color = "#c92a2a" if row.status == FAILED else "#666666"
@@ -157,7 +159,7 @@ def _page(report: Report, picture: bytes) -> str:
     return (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title>"
         f"<style>{style}</style><h1>{title}</h1>"
-        f'<img alt="times of the ways" src="data:image/png;base64,{encoded}">'
+        f'<img alt="times of the runners" src="data:image/png;base64,{encoded}">'
         f"<table><tr>{headings}{rows}</table>"
         f"<p>{html.escape(_conditions(report))}</p></html>\n"
     )
@@ -165,9 +167,9 @@ def _page(report: Report, picture: bytes) -> str:
 
 def _cells(report: Report, row: Row) -> list[str]:
     if not row.milliseconds:
-        return [row.way, f"{row.status}: {row.reason}", *[""] * (len(_HEADINGS) - 2)]
+        return [row.runner, f"{row.status}: {row.reason}", *[""] * (len(_HEADINGS) - 2)]
     times = [f"{row.percentile(percent):.3f}" for percent in (50, 10, 90)]
     speed = report.speed_of(row)
     difference = "" if row.difference is None else f"{row.difference:.1e}"
     rest = [f"{speed:.2f}" if speed else "", f"{row.calls_per_second:.0f}"]
-    return [row.way, *times, *rest, f"{sum(row.seconds.values()):.2f}", difference]
+    return [row.runner, *times, *rest, f"{sum(row.seconds.values()):.2f}", difference]

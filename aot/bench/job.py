@@ -1,4 +1,4 @@
-"""What one process of a measurement is to do, and the inputs that it does it with."""
+"""A benchmark job: runner, program and inputs of one process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Job:
     Attributes:
         program: What the process imports, `package.module:name`.
         inputs: Its inputs, each as text that the process understands.
-        way: How to run it: a name of `way_names`.
+        runner: How to run it: a name of `runner_names`.
         folder: Where the process writes files.
         threads: On how many processors, each with a thread.
         device: Where eager and inductor run: `cpu` or `cuda`.
@@ -33,7 +33,7 @@ class Job:
 
     program: str
     inputs: tuple[str, ...]
-    way: str
+    runner: str
     folder: str
     threads: int = 1
     device: str = "cpu"

@@ -1,4 +1,4 @@
-"""What a measurement found, and its form as JSON."""
+"""The report of a benchmark, and its JSON form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORMAT = 1
 """Version of the JSON form. 1: the first."""
 
 ABSENT, FAILED, MEASURED = "absent", "failed", "measured"
-"""What became of a way."""
+"""What became of a runner."""
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Row:
     """One way of running the program.
 
     Attributes:
-        way: Its name.
+        runner: Its name.
         status: `measured`, `absent` (not possible here) or `failed`.
         reason: Why it is absent or failed.
         seconds: What each stage of the cold start took: `capture`, `compile`, `first call`.
@@ -41,7 +41,7 @@ class Row:
         notes: What the compiler gave up.
     """
 
-    way: str
+    runner: str
     status: str = MEASURED
     reason: str = ""
     seconds: dict[str, float] = field(default_factory=dict)
@@ -73,13 +73,13 @@ class Row:
 
 @dataclass
 class Report:
-    """A program measured by several ways.
+    """A program measured by several runners.
 
     Attributes:
         program: What was measured.
         inputs: Its inputs, as they were given.
         settings: How: threads, seconds, seed, device.
-        rows: One for each way.
+        rows: One for each runner.
         machine: What it ran on.
     """
 
@@ -96,7 +96,7 @@ class Report:
 
     def speed_of(self, row: Row) -> float | None:
         """Return how many times as fast as eager a row is."""
-        eager = next((other for other in self.measured if other.way == "eager"), None)
+        eager = next((other for other in self.measured if other.runner == "eager"), None)
         return eager.percentile(50) / row.percentile(50) if eager else None
 
     def to_json(self) -> str:
@@ -150,7 +150,7 @@ def compare(given: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> tupl
     """Return the largest difference of results from those of eager, and whether it is small.
 
     Args:
-        given: The results of a way.
+        given: The results of a runner.
         expected: Those of eager.
 
     Example:

@@ -1,4 +1,4 @@
-"""A measurement: a process for each way, made ready one after another, then timed in turns."""
+"""A benchmark session: one process for each runner, prepared one by one, timed in turns."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pelton.runtime.progress import stage
 from ..spec.errors import ExportError
 from .job import Job
 from .report import ABSENT, FAILED, MEASURED, Report, Row, compare
-from .ways import absence, check_way
+from .runners import absence, check_runner
 
 _TURN_SECONDS = 0.1
-"""How long one way runs before the next has its turn."""
+"""How long one runner runs before the next has its turn."""
 
 _REFERENCE = "eager"
 
@@ -34,7 +34,7 @@ class Settings:
     """How to measure.
 
     Attributes:
-        seconds: How long each way runs in all.
+        seconds: How long each runner runs in all.
         threads: On how many processors.
         device: Where eager and inductor run: `cpu` or `cuda`.
         seed: Of weights and inputs.
@@ -57,10 +57,10 @@ def measure(
     command: Sequence[str],
     program: str,
     inputs: Sequence[str],
-    ways: Sequence[str],
+    runners: Sequence[str],
     settings: Settings | None = None,
 ) -> Report:
-    """Measure a program by several ways, each in a process of its own.
+    """Measure a program by several runners, each in a process of its own.
 
     Eager is always among them: its results are those that others are compared with.
 
@@ -68,32 +68,32 @@ def measure(
         command: Starts a process that reads a `Job` on the first line of its input and serves it.
         program: What is measured, in the words of `command`.
         inputs: Its inputs likewise.
-        ways: The ways, as `way_names` has them.
+        runners: The runners, as `runner_names` has them.
         settings: How to measure.
 
     Raises:
-        ExportError: A way is unknown, or eager itself failed.
+        ExportError: A runner is unknown, or eager itself failed.
     """
     settings = settings or Settings()
-    for way in ways:
-        check_way(way)
-    ordered = list(dict.fromkeys([_REFERENCE, *ways]))
+    for runner in runners:
+        check_runner(runner)
+    ordered = list(dict.fromkeys([_REFERENCE, *runners]))
     with tempfile.TemporaryDirectory(prefix="pelton-bench-") as folder:
         with contextlib.ExitStack() as processes:
             rows, workers = [], {}
-            for number, way in enumerate(ordered):
+            for number, runner in enumerate(ordered):
                 own = Path(folder, str(number))
                 own.mkdir()
                 job = Job(
-                    program, tuple(inputs), way, str(own),
+                    program, tuple(inputs), runner, str(own),
                     settings.threads, settings.device, settings.seed,
                 )  # fmt: skip
-                row = Row(way)
+                row = Row(runner)
                 rows.append(row)
-                with stage(f"preparing {way}"):
+                with stage(f"preparing {runner}"):
                     worker = _prepared(row, command, job)
                 if worker is not None:
-                    workers[way] = processes.enter_context(worker)
+                    workers[runner] = processes.enter_context(worker)
             _check_reference(rows)
             with stage("measuring in turns"):
                 _interleave(rows, workers, settings)
@@ -142,8 +142,8 @@ class _Process:
 
 
 def _prepared(row: Row, command: Sequence[str], job: Job) -> _Process | None:
-    """Start a way's process and have it made ready; None where that is not possible."""
-    reason = absence(row.way, job.device)
+    """Start a runner's process and have it made ready; None where that is not possible."""
+    reason = absence(row.runner, job.device)
     if reason is not None:
         row.status, row.reason = ABSENT, reason
         return None
@@ -163,7 +163,7 @@ def _prepared(row: Row, command: Sequence[str], job: Job) -> _Process | None:
 
 
 def _check_reference(rows: Sequence[Row]) -> None:
-    """Refuse to go on without eager; drop ways whose process made other weights."""
+    """Refuse to go on without eager; drop runners whose process made other weights."""
     reference = rows[0]
     if reference.status != MEASURED:
         raise ExportError(f"eager cannot run the program: {reference.reason}")
@@ -176,37 +176,37 @@ def _check_reference(rows: Sequence[Row]) -> None:
 
 
 def _interleave(rows: Sequence[Row], workers: dict[str, _Process], settings: Settings) -> None:
-    """Time the ways in turns until each ran for the time that was asked for.
+    """Time the runners in turns until each ran for the time that was asked for.
 
     The order moves on by one each round, so that none always follows the same other one.
     """
     turns = max(1, round(settings.seconds / _TURN_SECONDS))
     seconds = settings.seconds / turns
-    processor: dict[str, list[float]] = {way: [] for way in workers}
-    running = [row for row in rows if row.way in workers]
+    processor: dict[str, list[float]] = {runner: [] for runner in workers}
+    running = [row for row in rows if row.runner in workers]
     for turn in range(turns):
         first = turn % len(running)
         for row in [*running[first:], *running[:first]]:
             if row.status != MEASURED:
                 continue
-            answer = workers[row.way].ask("turn", seconds=seconds)
+            answer = workers[row.runner].ask("turn", seconds=seconds)
             if "error" in answer:
                 row.status, row.reason = FAILED, answer["error"]
                 continue
             row.milliseconds += [time / 1e6 for time in answer["nanoseconds"]]
-            processor[row.way].append(answer["processor_nanoseconds"] / 1e6)
+            processor[row.runner].append(answer["processor_nanoseconds"] / 1e6)
     for row in running:
-        if processor[row.way]:
-            row.processor_milliseconds = statistics.median(processor[row.way])
+        if processor[row.runner]:
+            row.processor_milliseconds = statistics.median(processor[row.runner])
 
 
 def _compare(rows: Sequence[Row], workers: dict[str, _Process]) -> None:
-    """Compare the results of each way with those of eager."""
+    """Compare the results of each runner with those of eager."""
     expected: list[np.ndarray[Any, Any]] | None = None
     for row in rows:
         if row.status != MEASURED:
             continue
-        answer = workers[row.way].ask("results")
+        answer = workers[row.runner].ask("results")
         if "error" in answer:
             row.status, row.reason = FAILED, answer["error"]
             continue

@@ -1,4 +1,4 @@
-"""One process of a measurement: prepares one way of running, and measures when it is told.
+"""The process of a benchmark job: prepares one runner and measures on request.
 
 It reads a line for each thing to do and answers each with one line of JSON, so that the process
 that asks can let several of them take turns. Between turns it sleeps.
@@ -24,7 +24,7 @@ from torch.utils import _pytree as pytree
 from pelton.runtime.device.devices import set_thread_count
 
 from .job import Job, Subject
-from .ways import Prepared, prepare
+from .runners import Prepared, prepare
 
 _LEAST_CALLS = 3
 """How many calls each turn times at least."""

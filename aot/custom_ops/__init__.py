@@ -1,4 +1,4 @@
-"""Operators of the user's own, with a body in MLIR."""
+"""Custom operators: defined by the user, with a body in MLIR."""
 
 from ..lowering.custom.bodies import BodyBuilder
 from ..lowering.custom.expand import expand_custom_ops

@@ -1,4 +1,4 @@
-"""Custom operators that come with Pelton: printing while a program runs, and moves to a device."""
+"""Standard custom operators: printing at run time, and transfers to a device."""
 
 from __future__ import annotations
 

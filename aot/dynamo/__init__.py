@@ -1,4 +1,4 @@
-"""`torch.compile(model, backend="pelton")`: graphs of TorchDynamo, compiled and called in place."""
+"""The `torch.compile` back end: graphs of TorchDynamo, compiled and called in place."""
 
 from .explanation import Explanation, explain
 from .torch_compile import backend

@@ -1,4 +1,4 @@
-"""From a graph of AOTAutograd to what is called in its place."""
+"""Compilation of a graph of AOTAutograd to the function that is called in its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What torch calls in place of a graph."""
+"""The call of a compiled graph: inputs, results, aliases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What torch.compile makes of a program: graphs, breaks, guards, and which target takes what."""
+"""Explanation of torch.compile: graphs, breaks, guards, and the operators each target takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph of AOTAutograd, taken apart: the program to compile, and what is around it.
+"""Partition of a graph of AOTAutograd: the program to compile, and its aliases and constants.
 
 AOTAutograd hands over a functional graph of flat inputs and outputs. Outputs that are inputs (what
 the backward graph needs of them) or constants never enter the program, and neither do inputs that

@@ -1,4 +1,4 @@
-"""What makes graphs of AOTAutograd fit for the export, beyond what it does to all programs."""
+"""Legalization of graphs of AOTAutograd, beyond that of all exported programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users are told of a graph, at their own line."""
+"""Notices about a graph, at the user's own line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of `torch.compile(..., backend="pelton", options={...})`."""
+"""Options of `torch.compile(..., backend="pelton", options={...})`."""
 
 from __future__ import annotations
 

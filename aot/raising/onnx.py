@@ -1,4 +1,4 @@
-"""ONNX models from functions of a module: for other engines, and the way to TensorRT."""
+"""ONNX models of entry points: for other engines, and the way to TensorRT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simplification of ONNX models that changes no numbers."""
+"""Simplification of ONNX models that preserves their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a raised graph to an `ExportedProgram` of torch, with the sizes dynamic that may vary."""
+"""Re-export of a raised graph to an `ExportedProgram`, with its dynamic dimensions."""
 
 from __future__ import annotations
 

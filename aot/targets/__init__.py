@@ -1,4 +1,4 @@
-"""What a module can be compiled for: each target is one class and one line in a table."""
+"""Targets: each compiler is one class and one line in a table."""
 
 from .base import Artifact, FunctionReport, Refusal, ReportingTarget, Target
 from .table import TARGETS, find_target

@@ -1,4 +1,4 @@
-"""The seam between the exported module and the compilers."""
+"""The target protocol: the seam between exported modules and compilers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compile cache: artifacts on disk by what they were made from.
+"""The compile cache: artifacts on disk, keyed by all that they depend on.
 
 An entry is two files: the artifact as it is, and beside it what is known of it as JSON, written
 last, whose modification time is the time of the last use. Files appear whole under their names.

@@ -1,4 +1,4 @@
-"""From a module to an artifact: the target by its name, its options, and the cache."""
+"""Compile requests: a target with its checked options and the cache."""
 
 from __future__ import annotations
 

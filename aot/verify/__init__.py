@@ -1,4 +1,4 @@
-"""Runs artifacts against PyTorch, and finds the operator that differs."""
+"""Verification of artifacts against PyTorch, and the first operator that differs."""
 
 from .artifact import Verification
 from .options import Numerics

@@ -1,4 +1,4 @@
-"""Verifies an artifact of an exported module, from the file to the report."""
+"""Verification of an artifact, from the file to the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a result is from the one that is wanted."""
+"""The difference of a result from the expected one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which integers a function takes: indices must lie within the table that they index.
+"""Ranges of integer inputs: an index lies within the table that it indexes.
 
 Three sources, in this order: what the user says; the tables that the reference indexes with an
 input as it is; and else the widest range of a few with which the reference runs.

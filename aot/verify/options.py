@@ -1,4 +1,4 @@
-"""What a verification tries, and how far results may be from the reference."""
+"""Options of a verification: sizes, values and tolerances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of a program, exported and compiled on their own, to look at the values within it."""
+"""Parts of a program, exported and compiled on their own to observe intermediate values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an artifact is compared with: the program in eager PyTorch, or its module raised there."""
+"""References of a verification: the program in eager PyTorch, or its module raised to torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a verification found: every comparison, and a table of the largest differences."""
+"""The report of a verification: every comparison, and a table of the largest differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A script that shows alone what an operator computes wrongly, with its inputs beside it."""
+"""Reproducers: a script that shows one operator's wrong result, with its inputs beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs an artifact and a reference side by side, and compares what they give."""
+"""The run of an artifact and a reference side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""At which sizes of the dynamic dimensions a function is tried."""
+"""Sample sizes of the dynamic dimensions of a function."""
 
 from __future__ import annotations
 

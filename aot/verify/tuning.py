@@ -1,4 +1,4 @@
-"""Tuning: variants of the code of one module are timed here, and the fastest that is right is kept.
+"""Tuning: variants of a module's code are timed, and the fastest correct one is chosen.
 
 Right is what PyTorch computes from the module itself, for the inputs that are timed. The variants
 run in turns, so that they meet the same machine.

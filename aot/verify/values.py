@@ -1,4 +1,4 @@
-"""The values of inputs: random ones by a seed, and special ones."""
+"""Input values: random by a seed, and special ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where jobs run: the seam, and the pool of processes on this machine."""
+"""Executors of jobs: the protocol, and the pool of processes on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that jobs read and wrote: what they were, and whether they still are."""
+"""Input and output files of jobs: their state, and whether it has changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs on Ray: on a cluster that is there, or on a Ray of this machine that ends with the build."""
+"""The Ray executor: jobs on a cluster, or on a local Ray that ends with the build."""
 
 from __future__ import annotations
 

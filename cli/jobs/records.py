@@ -1,4 +1,4 @@
-"""What is known of finished jobs: one JSON file for each, beside their results."""
+"""Records of finished jobs: one JSON file each, beside their results."""
 
 from __future__ import annotations
 

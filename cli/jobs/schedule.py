@@ -1,4 +1,4 @@
-"""Which job runs when: in order of need, again where that may help, and never without need."""
+"""The schedule: jobs in the order of their dependencies, with retries; finished ones skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker does: one job, from its description to files and a report. It never raises."""
+"""The work of one job, from its description to files and a report; it never raises."""
 
 from __future__ import annotations
 

@@ -36,10 +36,10 @@ def test_ways_are_measured_and_absent_ones_are_told(folder: Path, capsys) -> Non
     assert main(["bench", "cli_programs:make_net", *arguments]) == 0
     said = capsys.readouterr().out
     assert "cuda: absent: no CUDA device on this machine" in said
-    rows = {row["way"]: row for row in json.loads(Path("a.json").read_text())["rows"]}
+    rows = {row["runner"]: row for row in json.loads(Path("a.json").read_text())["rows"]}
     assert list(rows) == ["eager", "cpu", "onnxruntime", "cuda"]
-    for way in ("eager", "cpu", "onnxruntime"):
-        row = rows[way]
+    for runner in ("eager", "cpu", "onnxruntime"):
+        row = rows[runner]
         assert row["status"] == "measured", row["reason"]
         assert 0 < row["p10_milliseconds"] <= row["p50_milliseconds"] <= row["p90_milliseconds"]
         assert row["is_right"] and row["difference"] < 1e-5

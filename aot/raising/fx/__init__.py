@@ -1,4 +1,4 @@
-"""From functions of a module to torch.fx graphs: each operation back to what it means in torch.
+"""Raising of MLIR functions to torch.fx graphs, operation by operation.
 
 It is the road from MLIR to everything that takes torch graphs: eager runs, ONNX, engines. A graph
 comes with names, sizes and bounds of its inputs and outputs, and with state made explicit.

@@ -1,4 +1,4 @@
-"""Operations of `arith` and `math`, on numbers and element by element on tensors.
+"""Operations of `arith` and `math`, on scalars and elementwise on tensors.
 
 Integers of 64 bits that come from sizes and constants stay symbolic numbers under the operations
 that torch's size expressions have, so that they may drive shapes. All others are 0-d tensors, which

@@ -1,4 +1,4 @@
-"""Functions of several blocks: the branches and loops that they were, found again.
+"""Control-flow graphs: functions of several blocks, structured into branches and loops again.
 
 Procedures that store to globals within branches or loops come as blocks that branch to each other
 (`cf.br`, `cf.cond_br`). They were structured, and so they are here: blocks from which a way leads

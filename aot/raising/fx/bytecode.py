@@ -1,4 +1,4 @@
-"""The large data in MLIR bytecode, found without parsing the module and read without copies.
+"""Resources in MLIR bytecode, located without parsing the module and read without copies.
 
 MLIR's Python bindings have no way to read a resource back. The layout of the sections is that of
 "MLIR Bytecode Format": sections of an id and a length; the resource section (5) holds the blobs in

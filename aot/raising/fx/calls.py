@@ -1,4 +1,4 @@
-"""Which operations a function runs: its own, those in regions, and those of what it calls."""
+"""Operations that a function runs: its own, those in regions, and those of its callees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values that stand in a module, as torch tensors and Python numbers."""
+"""Constants of a module, as torch tensors and Python scalars."""
 
 from __future__ import annotations
 

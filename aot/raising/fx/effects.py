@@ -1,4 +1,4 @@
-"""What raised graphs do beside computing: checks that stop a run, and printing."""
+"""Side effects of raised graphs: assertions that stop a run, and printing."""
 
 from __future__ import annotations
 

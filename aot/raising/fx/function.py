@@ -1,4 +1,4 @@
-"""Raising a function: the handlers of all families, the refusal of what none takes, the result."""
+"""Raising of a function: the handlers, the refusal of unsupported operations, the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads and stores of globals, and calls, which are raised in place."""
+"""Loads and stores of globals, and calls, which are inlined."""
 
 from __future__ import annotations
 

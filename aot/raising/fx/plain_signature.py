@@ -1,4 +1,4 @@
-"""The signature of a function that states none: what its types say."""
+"""The signature of a function without one, from its types."""
 
 from __future__ import annotations
 

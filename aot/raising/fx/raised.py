@@ -1,4 +1,4 @@
-"""What raising a function gives: its graph, and all that is known of its inputs and outputs."""
+"""A raised function: its graph, inputs, outputs and initial state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The walk over a function: each operation's handler puts what it means into the graph."""
+"""The walk over a function: the handler of each operation adds its nodes to the graph."""
 
 from __future__ import annotations
 

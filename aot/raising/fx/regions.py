@@ -1,4 +1,4 @@
-"""`torch.cond` and `torch.while_loop` in a graph, around what fills their branches and bodies.
+"""`torch.cond` and `torch.while_loop` nodes, around the graphs of their regions.
 
 Both take functions of tensors that see nothing around them and store nowhere: what a region uses
 from outside becomes its input, and globals that it stores to become its results.

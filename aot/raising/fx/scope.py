@@ -1,4 +1,4 @@
-"""A torch.fx graph under construction, which takes in what it uses of the graphs around it."""
+"""A torch.fx graph under construction, with captures from the graphs around it."""
 
 from __future__ import annotations
 

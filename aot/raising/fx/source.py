@@ -1,4 +1,4 @@
-"""A module to raise: its functions, its globals, and where the values of both come from."""
+"""The module to raise: its functions, its globals, and the values of both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations of `tensor` and `flow`: sizes, elements, boxes of tensors, filled tensors.
+"""Operations of `tensor` and `flow`: sizes, elements, slices, fills.
 
 A box whose start is known only at run time is taken by its positions (`index_select`), so that its
 size is known beforehand; torch's slices would make a size that depends on data.

@@ -1,4 +1,4 @@
-"""Operators of the torch dialect on Python numbers."""
+"""Operators of the torch dialect on Python scalars."""
 
 from __future__ import annotations
 

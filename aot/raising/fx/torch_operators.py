@@ -1,4 +1,4 @@
-"""Operators of the torch dialect on tensors: each is the operator of torch of the same name."""
+"""Operators of the torch dialect on tensors: each is torch's operator of the same name."""
 
 from __future__ import annotations
 

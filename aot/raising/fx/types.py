@@ -1,4 +1,4 @@
-"""MLIR types as torch has them: tensors of both dialects, and numbers."""
+"""MLIR types as torch has them: tensors of both dialects, and scalars."""
 
 from __future__ import annotations
 

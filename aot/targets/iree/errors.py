@@ -1,4 +1,4 @@
-"""The error for a compile with IREE that failed: what it is about, and a reproducer."""
+"""Compile errors of IREE: the operator and the user's line, with a reproducer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Pelton asks of IREE at each level; docs/optimization_levels.md has the numbers."""
+"""Optimization levels: the flags of IREE at each (docs/optimization_levels.md measures them)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""IREE as a target: processors, CUDA, ROCm, Vulkan, by one `.vmfb`."""
+"""IREE as a target: CPU, CUDA, ROCm and Vulkan, in one `.vmfb`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimisation profiles: the sizes that an engine is built for, from the bounds of a signature."""
+"""Optimization profiles: the sizes that an engine is built for, from the bounds of a signature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The entry points of a module as engines, one after another."""
+"""Entry points of a module, built as engines one after another."""
 
 from __future__ import annotations
 

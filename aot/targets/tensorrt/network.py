@@ -1,4 +1,4 @@
-"""From an ONNX model to a TensorRT network, or to all the reasons why it has none."""
+"""TensorRT networks of ONNX models, or all the reasons why there is none."""
 
 from __future__ import annotations
 

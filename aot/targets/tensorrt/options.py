@@ -1,4 +1,4 @@
-"""What users may ask of a build of engines."""
+"""Options of engine builds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What TensorRT would take of a function, and the memory it would ask for, before any build."""
+"""Dry-run reports: the operators that TensorRT takes of a function, and the memory it needs."""
 
 from __future__ import annotations
 

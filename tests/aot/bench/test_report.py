@@ -24,7 +24,7 @@ def report() -> Report:
 
 
 def test_speed_is_that_of_the_medians(report: Report) -> None:
-    told = {row["way"]: row for row in json.loads(report.to_json())["rows"]}
+    told = {row["runner"]: row for row in json.loads(report.to_json())["rows"]}
     assert told["cpu"]["speed"] == 2.0
     assert told["cpu"]["p50_milliseconds"] == 1.0
     assert told["cpu"]["calls_per_second"] == 1000.0
@@ -55,7 +55,7 @@ def test_pictures_and_pages_show_every_way(report: Report, tmp_path) -> None:
     assert save_figure(report, tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     page = save_figure(report, tmp_path / "a.html").read_text()
     for row in report.rows:
-        assert f"<td>{row.way}" in page
+        assert f"<td>{row.runner}" in page
     assert "no CUDA device" in page
     assert "&lt;no&gt; such thing" in page
 

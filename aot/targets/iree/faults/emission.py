@@ -1,4 +1,4 @@
-"""Operations of the torch dialect, made beside others in a module that IREE is given."""
+"""Emission of operations of the torch dialect beside existing ones."""
 
 from __future__ import annotations
 

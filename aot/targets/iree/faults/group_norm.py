@@ -1,4 +1,4 @@
-"""Group normalisation with statistics in float32, for GPUs.
+"""Group normalization with statistics in float32, for GPUs.
 
 The compiler's own lowering computes variances in float64, which it refuses to distribute on CUDA.
 torch computes them in float32, as the mean square of the distances from the mean does here. On

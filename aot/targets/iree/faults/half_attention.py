@@ -1,4 +1,4 @@
-"""Attention of narrow floating-point numbers, computed in float32 on processors.
+"""Attention in half precision, upcast to float32 on CPUs.
 
 IREE rounds the scaled query to the type of the query, and what is then multiplied with keys may be
 off by as much as a unit, which an exponential makes a quarter of a weight (bfloat16, 3.13). torch's

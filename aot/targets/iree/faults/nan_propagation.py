@@ -1,4 +1,4 @@
-"""NaN kept by the operations for which IREE's code takes it for any number.
+"""NaN propagation through operators whose IREE lowering drops it: clamp, maximum, argmax.
 
 A comparison with NaN is false, so that code of the form «x if x > y else y» gives y. torch's
 operations give NaN where an argument is one.

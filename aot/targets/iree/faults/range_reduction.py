@@ -1,4 +1,4 @@
-"""Functions that IREE's code for processors computes too roughly, computed exactly.
+"""Range reduction of sin, cos and tan, and the tanh form of GELU, at full precision on CPUs.
 
 - Sine, cosine and tangent: IREE reduces the angle to a period with the digits of float32 (3.13). So
   the sine of 9,000 is off by 2e-4, that of 1e9 is 5e9, and that of 1e30 is infinite. Here an angle

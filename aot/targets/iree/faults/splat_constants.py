@@ -1,4 +1,4 @@
-"""Constants that IREE's compiler does not see as such while it reads the torch dialect.
+"""Splat constants, outlined to globals before the folders of the torch dialect see them.
 
 Its folders of that dialect compute with constants of equal elements as if numbers were unsigned:
 `-1 * torch.full((3,), 2.5)` gives 4.6e19, and the sign of 2.5 is -1. So these constants become

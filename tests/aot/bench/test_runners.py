@@ -1,25 +1,25 @@
-"""Which ways there are, and why one may be absent."""
+"""Which runners there are, and why one may be absent."""
 
 import importlib.util
 
 import pytest
 import torch
 
-from pelton.aot.bench import Settings, example_inputs, ways
+from pelton.aot.bench import Settings, example_inputs, runners
 from pelton.aot.spec.errors import ExportError
 from pelton.aot.spec.inputs import DimensionInputInfo, InputInfo, NamedDimension
 
 
 def test_unknown_way_is_refused_with_a_hint() -> None:
     with pytest.raises(ExportError, match=r"unknown target 'eagre'.*did you mean 'eager'"):
-        ways.check_way("eagre")
-    for name in (*ways.DEFAULT_WAYS, "cuda:sm_80", "cpu-tuned", "vulkan"):
-        ways.check_way(name)
+        runners.check_runner("eagre")
+    for name in (*runners.DEFAULT_RUNNERS, "cuda:sm_80", "cpu-tuned", "vulkan"):
+        runners.check_runner(name)
 
 
 def test_absent_packages_are_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert ways.absence("onnxruntime") == (
+    assert runners.absence("onnxruntime") == (
         "onnxruntime and onnx and onnxscript are not installed: "
         "pip install onnxruntime onnx onnxscript"
     )
@@ -27,10 +27,10 @@ def test_absent_packages_are_named_with_the_command(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_ways_that_need_a_gpu_are_absent_without_one() -> None:
-    assert ways.absence("cuda:sm_80") == "no CUDA device on this machine"
-    assert ways.absence("tensorrt") is not None
-    assert ways.absence("inductor", "cuda") == "PyTorch finds no CUDA device"
-    assert ways.absence("cpu-tuned") is None
+    assert runners.absence("cuda:sm_80") == "no CUDA device on this machine"
+    assert runners.absence("tensorrt") is not None
+    assert runners.absence("inductor", "cuda") == "PyTorch finds no CUDA device"
+    assert runners.absence("cpu-tuned") is None
 
 
 def test_inputs_are_of_the_middle_size_and_the_same_each_time() -> None:

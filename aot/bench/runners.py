@@ -1,4 +1,4 @@
-"""The ways of running a program: what each prepares, and why it may be absent."""
+"""Benchmark runners: eager PyTorch, torch.compile, onnxruntime, IREE at its levels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..spec.errors import ExportError
 from ..targets.table import TARGETS, find_target
 from .job import Job, Subject
 
-DEFAULT_WAYS = ("eager", "inductor", "cpu", "onnxruntime", "cuda", "tensorrt")
+DEFAULT_RUNNERS = ("eager", "inductor", "cpu", "onnxruntime", "cuda", "tensorrt")
 """What is compared unless somebody names others."""
 
 _TUNED = "-tuned"
@@ -59,20 +59,20 @@ class Prepared:
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
 
-def way_names() -> list[str]:
-    """Return the names of all ways.
+def runner_names() -> list[str]:
+    """Return the names of all runners.
 
     Targets may have an architecture, as in `cuda:sm_80`, or be tuned, as in `cpu-tuned`.
 
     Example:
-        >>> way_names()[:3]
+        >>> runner_names()[:3]
         ['eager', 'inductor', 'onnxruntime']
     """
     return list(dict.fromkeys((*_OTHERS, *TARGETS)))
 
 
 def base_of(name: str) -> str:
-    """Return the name of a way without architecture and tuning.
+    """Return the name of a runner without architecture and tuning.
 
     Example:
         >>> base_of("cuda:sm_80"), base_of("cpu-tuned")
@@ -81,24 +81,24 @@ def base_of(name: str) -> str:
     return name.partition(":")[0].removesuffix(_TUNED)
 
 
-def check_way(name: str) -> None:
+def check_runner(name: str) -> None:
     """Refuse a way that does not exist; one that is only absent here is let pass.
 
     Raises:
         ExportError: There is none of that name; lists those that there are.
     """
-    known = (*way_names(), *DEFAULT_WAYS)
+    known = (*runner_names(), *DEFAULT_RUNNERS)
     if base_of(name) not in known:
         close = difflib.get_close_matches(name, known, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ExportError(f"unknown target {name!r}; known: {', '.join(way_names())}{hint}")
+        raise ExportError(f"unknown target {name!r}; known: {', '.join(runner_names())}{hint}")
 
 
 def absence(name: str, device: str = "cpu") -> str | None:
-    """Return why a way cannot be measured here; None where it can.
+    """Return why a runner cannot be measured here; None where it can.
 
     Args:
-        name: The way.
+        name: The runner.
         device: Where eager and inductor are to run.
 
     Example:
@@ -143,7 +143,7 @@ def prepare(job: Job, subject: Subject) -> Prepared:
     Raises:
         PeltonError: It cannot be captured, compiled or loaded.
     """
-    maker = _OTHERS.get(base_of(job.way), _by_target)
+    maker = _OTHERS.get(base_of(job.runner), _by_target)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", UserWarning)
         prepared = maker(job, subject)
@@ -218,8 +218,8 @@ def _captured(prepared: Prepared, subject: Subject) -> ExportOutput:
 
 def _by_target(job: Job, subject: Subject) -> Prepared:
     """Compile for a target of Pelton."""
-    tuned = job.way.endswith(_TUNED)
-    name = job.way.removesuffix(_TUNED)
+    tuned = job.runner.endswith(_TUNED)
+    name = job.runner.removesuffix(_TUNED)
     target, _ = find_target(name)
     suffix = "trtm" if target.name.startswith("tensorrt") else "vmfb"
     path = Path(job.folder, f"{target.name}.{suffix}")
@@ -273,4 +273,4 @@ _OTHERS: dict[str, Callable[[Job, Subject], Prepared]] = {
     "inductor": _inductor,
     "onnxruntime": _onnxruntime,
 }
-"""The ways that are no targets of Pelton."""
+"""The runners that are no targets of Pelton."""
