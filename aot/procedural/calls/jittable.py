@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch._decomp import get_decompositions
@@ -13,10 +13,9 @@ from ...spec.errors import ExportError
 from ...spec.locations import user_location
 from ..fx_passes import PASSES
 from ..values.current import ir_trace_or_none
-from .programs import Callee, call
-
-if TYPE_CHECKING:
-    from ..module.trace import IrTrace
+from ..values.services import TraceServices
+from .captured import Callee
+from .programs import call
 
 
 class jittable:
@@ -90,7 +89,7 @@ class jittable:
 
     def resolve_call(
         self,
-        proc_trace: IrTrace,
+        proc_trace: TraceServices,
         *py_args: Any,
         dynamic_shapes: Mapping[str, Any] | None = None,
         **py_kwargs: Any,

@@ -1,9 +1,9 @@
-"""Calls of captured programs: types across the border, the sizes it relies on, its results."""
+"""Calls of captured programs: conversion of operands, checks of sizes, and results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from iree.compiler.ir import FlatSymbolRefAttr, Operation, RankedTensorType, Type, Value
@@ -16,17 +16,15 @@ from ...capture.arguments import Arguments, InputLeaf, TracedInput
 from ...capture.dynamic_shapes import UNKNOWN, size_of
 from ...ir.elements import dtype_row
 from ..values import arithmetic, tensor_ops
-from ..values.scalars import IrImmediateScalar
+from ..values.scalars import IrImmediateScalar, Size
+from ..values.services import TraceServices
 from ..values.sizes import DYNAMIC
-from ..values.tensors import ANYWHERE, FRESH, IrImmediateTensor, IrTensor, Size
+from ..values.tensors import ANYWHERE, FRESH, IrImmediateTensor, IrTensor
+from .captured import CapturedProgram
 from .sources import possible_sources
 
-if TYPE_CHECKING:
-    from ..module.trace import IrTrace
-    from .programs import CapturedProgram
 
-
-def emit_program_call(trace: IrTrace, callee: CapturedProgram, arguments: Arguments) -> Any:
+def emit_program_call(trace: TraceServices, callee: CapturedProgram, arguments: Arguments) -> Any:
     """Emit a call of a captured program; return its result with traced values in it.
 
     What the program relies on (sizes that must be equal, or lie in a range) is checked when the
@@ -44,7 +42,7 @@ def emit_program_call(trace: IrTrace, callee: CapturedProgram, arguments: Argume
 
 
 class _Call:
-    def __init__(self, trace: IrTrace, callee: CapturedProgram, arguments: Arguments) -> None:
+    def __init__(self, trace: TraceServices, callee: CapturedProgram, arguments: Arguments) -> None:
         self.trace = trace
         self.callee = callee
         self.arguments = arguments

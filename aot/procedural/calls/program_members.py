@@ -1,4 +1,4 @@
-"""`ExportedProgram`s of a class: entry points of the module, and callable from procedures."""
+"""Exported programs of a class: entry points of the module that procedures can call."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from ...decompositions.legalize_program import prepare
 from ...ir.builder import ModuleBuilder
 from ...lowering.parameter_names import ProgramTensors
 from ..globals.live_globals import plain_tree
-from ..module.trace import IrTrace
-from ..values.scalars import IrScalar
+from ..values.conversions import tensor_of
+from ..values.scalars import IrScalar, scalar_of
+from ..values.services import TraceServices
 from ..values.tensors import IrTensor
+from .captured import CapturedProgram, ProgramTable
 from .program_calls import emit_program_call
-from .programs import CapturedProgram, ProgramTable
 
 
 class ProgramMember:
@@ -62,7 +63,7 @@ class ProgramMember:
             if program is not None:
                 table.add(program)
 
-    def call(self, trace: IrTrace, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def call(self, trace: TraceServices, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Emit a call in a procedure; return its result with traced values in it.
 
         Raises:
@@ -74,7 +75,7 @@ class ProgramMember:
         return emit_program_call(trace, self._callee, self._arguments(trace, args, kwargs))
 
     def _arguments(
-        self, trace: IrTrace, args: Sequence[Any], kwargs: Mapping[str, Any]
+        self, trace: TraceServices, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> Arguments:
         try:
             leaves = self._bind(args, kwargs)
@@ -96,10 +97,10 @@ class ProgramMember:
             inputs.append(InputLeaf(index, path, 0))
         return Arguments(self.signature.parameters, given, inputs)
 
-    def _value(self, trace: IrTrace, value: Any, path: str) -> IrTensor | IrScalar:
+    def _value(self, trace: TraceServices, value: Any, path: str) -> IrTensor | IrScalar:
         if isinstance(value, (IrTensor, torch.Tensor)):
-            return trace.tensor(value, path)
-        return trace.scalar(value)
+            return tensor_of(trace, value, path)
+        return scalar_of(trace, value)
 
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         bound = self.signature.python().bind(*args, **kwargs)

@@ -1,26 +1,34 @@
-"""Globals as procedures see them: traced values, loaded where they are used, stored to by name."""
+"""Globals of a traced procedure: values loaded where they are used, and stored to by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from iree.compiler.ir import FlatSymbolRefAttr, Operation, RankedTensorType, Type, Value
 
 from pelton.runtime.call import pytrees
 
-from ...ir.builder import TensorGlobal
+from ...ir.builder import GlobalAttributes, TensorGlobal
 from ...ir.elements import dtype_row
 from ..values import tensor_ops
 from ..values.affine import Affine
+from ..values.conversions import tensor_of, tensor_of_type
 from ..values.intrinsics import Intrinsic
-from ..values.scalars import IrScalar
+from ..values.scalars import IrScalar, scalar_of_type
+from ..values.services import TraceServices
 from ..values.tensors import IrImmediateTensor, IrTensor
 
-if TYPE_CHECKING:
-    from ..module.trace import IrTrace
-    from .declaration import GlobalsDef
+
+class Declaration(Protocol):
+    """The declaration of a global, as its traced value refers to it.
+
+    Attributes:
+        attrs: How the global is initialised and what may be done with it.
+    """
+
+    attrs: GlobalAttributes
 
 
 class MaterializedGlobal:
@@ -38,7 +46,7 @@ class MaterializedGlobal:
     global_type: Type
     ir_type: Type
 
-    def check_mutable(self, trace: IrTrace, name: str) -> None:
+    def check_mutable(self, trace: TraceServices, name: str) -> None:
         """Refuse a store to an immutable global.
 
         Raises:
@@ -64,7 +72,7 @@ class IrGlobalScalar(IrScalar, MaterializedGlobal):
     def __init__(
         self,
         export_name: str,
-        info: GlobalsDef,
+        info: Declaration,
         *,
         symbol_name: str,
         global_op: Operation,
@@ -78,7 +86,7 @@ class IrGlobalScalar(IrScalar, MaterializedGlobal):
         self.global_op = global_op
         self.global_type = global_type
 
-    def resolve_ir_values(self, trace: IrTrace) -> Sequence[Value]:
+    def resolve_ir_values(self, trace: TraceServices) -> Sequence[Value]:
         """Emit a load; return the value."""
         reference = {"global": FlatSymbolRefAttr.get(self.symbol_name, trace.context)}
         with trace.emitting():
@@ -86,14 +94,14 @@ class IrGlobalScalar(IrScalar, MaterializedGlobal):
                 "util.global.load", results=[self.global_type], attributes=reference
             )
         value = load.result
-        trace.sums[value] = self.affine()
+        trace.affine_forms[value] = self.affine()
         return [value]
 
     def affine(self) -> Affine:
         """Return it as a sum: loads between which nothing is stored are one unknown."""
         return Affine.of(self._trace.version_of(self.symbol_name))
 
-    def resolve_assignment(self, proc_trace: IrTrace, ir_values: Sequence[Value]) -> None:
+    def resolve_assignment(self, proc_trace: TraceServices, ir_values: Sequence[Value]) -> None:
         """Emit a store.
 
         Raises:
@@ -114,7 +122,7 @@ class IrGlobalScalar(IrScalar, MaterializedGlobal):
         trace = self.trace
         self.check_mutable(trace, self.export_name)
         where = f"self.{self.export_name}"
-        self.resolve_assignment(trace, [trace.scalar_of_type(other, self.kind, where)])
+        self.resolve_assignment(trace, [scalar_of_type(trace, other, self.kind, where)])
 
 
 class IrGlobalTensor(IrTensor, MaterializedGlobal):
@@ -132,7 +140,7 @@ class IrGlobalTensor(IrTensor, MaterializedGlobal):
     def __init__(
         self,
         export_name: str,
-        info: GlobalsDef,
+        info: Declaration,
         *,
         symbol_name: str,
         global_op: Operation,
@@ -154,11 +162,11 @@ class IrGlobalTensor(IrTensor, MaterializedGlobal):
         self.origins = frozenset({symbol_name})
         self._held = TensorGlobal(symbol_name, global_op, global_type, row, mutable=False)
 
-    def resolve_ir_values(self, trace: IrTrace) -> Sequence[Value]:
+    def resolve_ir_values(self, trace: TraceServices) -> Sequence[Value]:
         """Emit a load; return the value."""
         return [tensor_ops.emit_global_load(trace, self._held)]
 
-    def resolve_assignment(self, proc_trace: IrTrace, ir_values: Sequence[Value]) -> None:
+    def resolve_assignment(self, proc_trace: TraceServices, ir_values: Sequence[Value]) -> None:
         """Emit a store.
 
         Raises:
@@ -177,12 +185,12 @@ class IrGlobalTensor(IrTensor, MaterializedGlobal):
         trace = self.trace
         self.check_mutable(trace, self.export_name)
         where = f"self.{self.export_name}"
-        given = trace.tensor(value, where)
+        given = tensor_of(trace, value, where)
         if given is self or (
             isinstance(given, IrGlobalTensor) and given.symbol_name == self.symbol_name
         ):
             return
-        stored: IrTensor = IrImmediateTensor(trace.tensor_of_type(given, self, where), self.dtype)
+        stored: IrTensor = IrImmediateTensor(tensor_of_type(trace, given, self, where), self.dtype)
         if not given.origins <= self.origins:
             stored = tensor_ops.emit_copy(trace, stored)
         self.resolve_assignment(trace, [stored.ir_value])
@@ -270,7 +278,7 @@ def plain_tree(value: Any) -> Any:
     return pytrees.unflatten(tree, plain)
 
 
-def assign_tree(trace: IrTrace, target: Any, value: Any, path: str) -> None:
+def assign_tree(trace: TraceServices, target: Any, value: Any, path: str) -> None:
     """Store a tree of values to a global or a collection of globals of the same structure.
 
     Raises:
@@ -283,7 +291,7 @@ def assign_tree(trace: IrTrace, target: Any, value: Any, path: str) -> None:
 
 
 def _match(
-    trace: IrTrace, target: Any, value: Any, path: str, stores: list[Callable[[], None]]
+    trace: TraceServices, target: Any, value: Any, path: str, stores: list[Callable[[], None]]
 ) -> None:
     target = target.raw if isinstance(target, LiveGlobalCollectionProxy) else target
     value = value.raw if isinstance(value, LiveGlobalCollectionProxy) else value

@@ -122,6 +122,11 @@ class AbstractTensor(AbstractIntrinsic):
         """The sizes, None for every dynamic one."""
         return tuple(entry if isinstance(entry, int) else None for entry in self.size)
 
+    @property
+    def type_shape(self) -> list[int]:
+        """The shape as in its MLIR type, with `sizes.DYNAMIC` for dynamic sizes."""
+        return [DYNAMIC if size is None else size for size in self.sizes]
+
     def size_names(self) -> dict[int, str]:
         """Return the names of the sizes that have one, by dimension.
 
@@ -140,9 +145,8 @@ class AbstractTensor(AbstractIntrinsic):
     def get_ir_type(self, builder: ModuleBuilder) -> Type:
         """Return the builtin tensor type."""
         element = builder.torch_dtype_to_iree_type(self.dtype)
-        sizes = [DYNAMIC if size is None else size for size in self.sizes]
         with builder.context, Location.unknown():
-            return RankedTensorType.get(sizes, element)
+            return RankedTensorType.get(self.type_shape, element)
 
     def create_intrinsic(self, ir_value: Value) -> Intrinsic:
         """Return the traced tensor that stands for `ir_value`."""

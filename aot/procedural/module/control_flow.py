@@ -1,4 +1,4 @@
-"""Control flow that the compiled program decides: branches and loops over traced values."""
+"""Control flow of a procedure: branches and loops over traced values, as `scf` operations."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from pelton.runtime.call import pytrees
 from ..globals.live_globals import plain_tree
 from ..values import arithmetic, tensor_ops
 from ..values.arithmetic import number_like
+from ..values.conversions import constant_of, index_of
 from ..values.current import current_ir_trace, ir_trace_or_none
 from ..values.intrinsics import Intrinsic
-from ..values.scalars import IrImmediateScalar, IrScalar
+from ..values.scalars import IrImmediateScalar, IrScalar, scalar_of, scalar_of_type
+from ..values.services import Scope, TraceServices
 from ..values.sizes import DYNAMIC, is_dynamic
 from ..values.tensors import ANYWHERE, IrImmediateTensor, IrTensor
-from .function_builder import Scope
-from .trace import IrTrace
 
 
 def cond(pred: Any, then: Callable[..., Any], else_: Callable[..., Any], *operands: Any) -> Any:
@@ -136,7 +136,7 @@ def for_loop(n: Any, body: Callable[[Any, Any], Any], carry: Any = None) -> Any:
         return carry
     trace = current_ir_trace()
     loop = _Carry(trace, carry)
-    count = trace.index(n)
+    count = index_of(trace, n)
     block = loop.block(leading=[IndexType.get(trace.context)])
     with trace.region(block):
         number = IrImmediateScalar(block.arguments[0])
@@ -166,24 +166,24 @@ class _Kind:
         return str(self.type)
 
 
-def _condition(trace: IrTrace, value: Any, what: str) -> Value:
+def _condition(trace: TraceServices, value: Any, what: str) -> Value:
     if isinstance(value, IrTensor):
         value = value.item()
     if isinstance(value, bool):
-        value = trace.scalar(value)
+        value = scalar_of(trace, value)
     if not isinstance(value, IrScalar) or value.kind != "i1":
         trace.fail(f"{what} takes a bool, got {value!r}; compare it, as in `x != 0`")
     return value.ir_value
 
 
-def _leaves(trace: IrTrace, value: Any, what: str) -> tuple[pytrees.Tree, list[Any]]:
+def _leaves(trace: TraceServices, value: Any, what: str) -> tuple[pytrees.Tree, list[Any]]:
     """Return the structure of a tree of values, and its leaves as traced values or numbers."""
     tree, leaves = pytrees.describe(
         plain_tree(value), lambda leaf: isinstance(leaf, (Intrinsic, torch.Tensor))
     )
     for index, leaf in enumerate(leaves):
         if isinstance(leaf, torch.Tensor):
-            leaves[index] = trace.constant(leaf)
+            leaves[index] = constant_of(trace, leaf)
         elif not isinstance(leaf, Intrinsic) and not number_like(leaf):
             trace.fail(
                 f"{what} holds a {type(leaf).__name__} ({leaf!r:.60}); use tensors and numbers"
@@ -196,7 +196,7 @@ def _paths(tree: pytrees.Tree, root: str) -> list[str]:
     return [paths[index] for index in sorted(paths)]
 
 
-def _kind_of(trace: IrTrace, leaf: Any) -> _Kind:
+def _kind_of(trace: TraceServices, leaf: Any) -> _Kind:
     if isinstance(leaf, IrTensor):
         return _Kind(leaf.ir_type, leaf.dtype)
     if isinstance(leaf, IrScalar):
@@ -205,12 +205,12 @@ def _kind_of(trace: IrTrace, leaf: Any) -> _Kind:
         return _Kind(Type.parse(arithmetic.kind_of_literal(leaf, None)), None)
 
 
-def _value_of(trace: IrTrace, leaf: Any, kind: _Kind, where: str) -> Value:
+def _value_of(trace: TraceServices, leaf: Any, kind: _Kind, where: str) -> Value:
     """Return a leaf as a value of a kind; sizes may become dynamic, numbers are converted."""
     if kind.dtype is None:
         if isinstance(leaf, IrTensor):
             trace.fail(f"{where} is {leaf}, but must be a number of type {kind.describe()}")
-        return trace.scalar_of_type(leaf, str(kind.type), where)
+        return scalar_of_type(trace, leaf, str(kind.type), where)
     shape = list(kind.type.shape)  # type: ignore[attr-defined]
     fits = isinstance(leaf, IrTensor) and leaf.dtype == kind.dtype and leaf.rank == len(shape)
     if not fits or not all(
@@ -224,7 +224,7 @@ def _value_of(trace: IrTrace, leaf: Any, kind: _Kind, where: str) -> Value:
     return tensor_ops.emit_cast(trace, leaf, shape)
 
 
-def _common_type(trace: IrTrace, left: Any, right: Any, where: str) -> _Kind:
+def _common_type(trace: TraceServices, left: Any, right: Any, where: str) -> _Kind:
     """Return the kind that holds a leaf of either branch."""
     if number_like(left) and not number_like(right):
         left, right = right, left
@@ -245,7 +245,7 @@ def _values(kinds: Sequence[_Kind], values: Sequence[Value]) -> list[Intrinsic]:
     return [kind.wrap(value) for kind, value in zip(kinds, values, strict=True)]
 
 
-def _new_block(trace: IrTrace, types: Sequence[Type] = ()) -> Block:
+def _new_block(trace: TraceServices, types: Sequence[Type] = ()) -> Block:
     """Return a block with arguments of some types, to be moved into its operation later."""
     location = trace.location()
     with trace.context, location:
@@ -254,7 +254,7 @@ def _new_block(trace: IrTrace, types: Sequence[Type] = ()) -> Block:
 
 
 def _emit(
-    trace: IrTrace,
+    trace: TraceServices,
     name: str,
     results: Sequence[Type],
     operands: Sequence[Value],
@@ -275,7 +275,7 @@ class _Branch:
     """A traced branch; it ends when the types of its results are known."""
 
     def __init__(
-        self, trace: IrTrace, function: Callable[..., Any], operands: Sequence[Any]
+        self, trace: TraceServices, function: Callable[..., Any], operands: Sequence[Any]
     ) -> None:
         self._trace = trace
         self._scope = Scope(trace.scope)
@@ -298,7 +298,7 @@ class _Branch:
 class _Carry:
     """What a loop carries: its structure, the kinds of its leaves, and their first values."""
 
-    def __init__(self, trace: IrTrace, carry: Any) -> None:
+    def __init__(self, trace: TraceServices, carry: Any) -> None:
         self._trace = trace
         self._tree, leaves = _leaves(trace, carry, "the carry")
         self._paths = _paths(self._tree, "carry")

@@ -1,4 +1,4 @@
-"""The operations that a procedure may emit by name: `IREE.tensor_…`, and `aot.print`."""
+"""Emitters of a procedure: tensor operations by name (`aot.IREE.tensor_…`), and `aot.print`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from iree.compiler.dialects import flow
 from iree.compiler.ir import Value
 
 from ..values import tensor_ops
+from ..values.conversions import index_of, tensor_of
 from ..values.current import current_ir_trace
-from ..values.indexing import Span, same_size
-from ..values.scalars import IrImmediateScalar, IrScalar
-from ..values.tensors import IrTensor, Size
-from .trace import IrTrace
+from ..values.scalars import IrImmediateScalar, IrScalar, Size, same_size
+from ..values.services import TraceServices
+from ..values.tensor_ops import Span
+from ..values.tensors import IrTensor
 
 Number: TypeAlias = int | IrScalar | Value
 """A size, position or element: a Python number, a traced one, or a bare value of the module."""
@@ -82,7 +83,7 @@ class IREEEmitter:
             ProcedureTraceError: There are no numbers of the element type.
         """
         trace = current_ir_trace()
-        return trace.splat(_sizes(trace, dims), _number(value), dtype)
+        return tensor_ops.emit_fill(trace, _sizes(trace, dims), _number(value), dtype)
 
     def tensor_reshape(self, source: IrTensor, *result_dims: Number) -> IrTensor:
         """Return a tensor in another shape of as many elements.
@@ -141,7 +142,7 @@ class IREEEmitter:
             ProcedureTraceError: The types do not fit, or the box is known to be out of range.
         """
         trace = target.trace
-        update = trace.tensor(update, "the update")
+        update = tensor_of(trace, update, "the update")
         if update.dtype != target.dtype or update.rank != target.rank:
             trace.fail(
                 f"tensor_update of {target!r} takes {target.rank} dimensions of the same element "
@@ -172,7 +173,7 @@ class IREEEmitter:
         trace = current_ir_trace()
         if not isinstance(key, str):
             trace.fail(f"tensor_trace takes a title as text first, got {key!r}")
-        tensors = [trace.tensor(_number(value), "a traced value") for value in ts]
+        tensors = [tensor_of(trace, _number(value), "a traced value") for value in ts]
         with trace.emitting():
             values, sizes = [], []
             for tensor in tensors:
@@ -213,14 +214,14 @@ def _number(value: Any) -> Any:
     return IrImmediateScalar(value) if isinstance(value, Value) else value
 
 
-def _sizes(trace: IrTrace, dims: Sequence[Any]) -> list[Size]:
+def _sizes(trace: TraceServices, dims: Sequence[Any]) -> list[Size]:
     """Return sizes as numbers and traced numbers of type index."""
     sizes: list[Size] = []
     for dim in dims:
         if type(dim) is int:
             sizes.append(dim)
         elif isinstance(dim, (IrScalar, IrTensor, Value)):
-            sizes.append(trace.index(_number(dim)))
+            sizes.append(index_of(trace, _number(dim)))
         else:
             trace.fail(f"a size or position is an integer, got {dim!r}")
     return sizes
@@ -234,7 +235,7 @@ def _product(shape: Sequence[Size]) -> Size:
     return product
 
 
-def _inferred(trace: IrTrace, source: IrTensor, shape: list[Size]) -> list[Size]:
+def _inferred(trace: TraceServices, source: IrTensor, shape: list[Size]) -> list[Size]:
     """Return a shape with the size that is left in place of -1."""
     places = [axis for axis, size in enumerate(shape) if isinstance(size, int) and size == -1]
     if any(isinstance(size, int) and size < -1 for size in shape) or len(places) > 1:
@@ -247,7 +248,9 @@ def _inferred(trace: IrTrace, source: IrTensor, shape: list[Size]) -> list[Size]
     return shape
 
 
-def _checked_span(trace: IrTrace, tensor: IrTensor, axis: int, start: Size, length: Size) -> Span:
+def _checked_span(
+    trace: TraceServices, tensor: IrTensor, axis: int, start: Size, length: Size
+) -> Span:
     """Return a range of positions in a dimension, which is checked to lie within it."""
     size = tensor.size(axis)
     end = start + length

@@ -1,4 +1,4 @@
-"""A function under construction: where its operations go, and which line they come from."""
+"""Functions under construction: insertion point, source locations and the return."""
 
 from __future__ import annotations
 
@@ -10,19 +10,6 @@ from iree.compiler.ir import Context, FunctionType, InsertionPoint, Location, Ty
 
 from ...ir.builder import ModuleBuilder
 from ...spec.locations import user_location
-
-
-class Scope:
-    """A region of a procedure: its body, a loop body or a branch."""
-
-    def __init__(self, parent: Scope | None = None) -> None:
-        self.parent = parent
-
-    def encloses(self, other: Scope | None) -> bool:
-        """Tell whether values of this region are visible in `other`."""
-        while other is not None and other is not self:
-            other = other.parent
-        return other is self
 
 
 class FunctionBuilder:

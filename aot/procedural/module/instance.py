@@ -1,4 +1,4 @@
-"""A module under construction from a `CompiledModule` class."""
+"""Modules under construction: build order from declared globals to a verified module."""
 
 from __future__ import annotations
 
@@ -13,39 +13,36 @@ from ...ir.module import set_signature
 from ...ir.state_accessors import add_state_accessors, state_name
 from ...lowering.custom.expand import expand_custom_ops
 from ...spec.errors import ExportError
+from ..calls.captured import CapturedProgram, ProgramTable
 from ..calls.program_members import ProgramMember
-from ..calls.programs import CapturedProgram, ProgramTable
 from .module_decl import ModuleDecl
+from .module_state import ModuleState
 from .procedures import Procedure
 from .signature import signature_of
 from .stateful_loops import lower_stateful_control_flow
-from .trace import IrTrace
-from .view import ProcedureSelf
 
 
 class ModuleInstance:
-    """A module under construction: what its class declares, and what became of it.
+    """A module under construction from a `CompiledModule` class.
 
     Args:
-        decl: What the class declares.
+        decl: The declarations of the class.
         builder: The module to build in.
 
     Attributes:
-        decl: What the class declares.
+        decl: The declarations of the class.
         builder: The module.
-        globals: The globals of each declaration, in its structure, by attribute.
+        state: What the procedures share: globals and callables by attribute.
         procedures: The entry points by name.
-        programs: The `ExportedProgram`s by attribute.
-        specialised: Procedures for calls with other constants than the declared ones.
+        programs: The exported programs by attribute.
     """
 
     def __init__(self, decl: ModuleDecl, builder: ModuleBuilder) -> None:
         self.decl = decl
         self.builder = builder
-        self.globals: dict[str, Any] = {}
+        self.state = ModuleState(decl, builder)
         self.procedures: dict[str, Procedure] = {}
         self.programs: dict[str, ProgramMember] = {}
-        self.specialised: list[Procedure] = []
 
     def build(self, *, expand: bool = True) -> None:
         """Trace all procedures, then import all programs, and finish the module.
@@ -56,14 +53,7 @@ class ModuleInstance:
         Raises:
             ExportError: Something cannot be compiled; names it and the user's line.
         """
-        for name, info in self.decl.globals.items():
-            self.globals[name] = info.track(self.builder, name)
-        for name, decl in self.decl.procedures.items():
-            self.procedures[name] = Procedure(self, decl, name)
-            if self.procedures[name].name != name:
-                raise ExportError(f"{self.decl.cls.__qualname__} exports the name {name!r} twice")
-        for name, program in self.decl.programs.items():
-            self.programs[name] = ProgramMember(self.builder, name, program)
+        self._declare()
         for procedure in self.procedures.values():
             procedure.ensure_traced()
         table = ProgramTable.of(self.builder)
@@ -78,9 +68,18 @@ class ModuleInstance:
         lower_stateful_control_flow(self.builder)
         self.builder.finalize_construct()
 
-    def view(self, trace: IrTrace) -> ProcedureSelf:
-        """Return the `self` of a procedure."""
-        return ProcedureSelf(self, trace)
+    def _declare(self) -> None:
+        """Add the globals, and make the procedures and programs callable by name."""
+        for name, info in self.decl.globals.items():
+            self.state.globals[name] = info.track(self.builder, name)
+        for name, decl in self.decl.procedures.items():
+            procedure = Procedure(self.state, decl, name)
+            if procedure.name != name:
+                raise ExportError(f"{self.decl.cls.__qualname__} exports the name {name!r} twice")
+            self.procedures[name] = self.state.callables[name] = procedure
+        for name, program in self.decl.programs.items():
+            member = ProgramMember(self.builder, name, program)
+            self.programs[name] = self.state.callables[name] = member
 
     def _state_signatures(self) -> None:
         for procedure in self.procedures.values():

@@ -1,4 +1,4 @@
-"""Procedures: Python functions that are run once, on stand-ins for their arguments."""
+"""Traces of procedures: Python functions run once on traced values as arguments."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from ...ir.builder import ModuleBuilder
 from ..globals.live_globals import plain_tree
 from ..globals.types import AbstractIntrinsic, AbstractTensor
 from ..values.arithmetic import number_like
+from ..values.conversions import constant_of
 from ..values.current import new_ir_trace_scope
 from ..values.intrinsics import Intrinsic
-from ..values.scalars import IrImmediateScalar, IrScalar
+from ..values.scalars import IrImmediateScalar, IrScalar, scalar_of
 from ..values.tensors import ANYWHERE, IrImmediateTensor, IrTensor
 from .trace import IrTrace
 
@@ -35,9 +36,9 @@ def convert_py_value_to_ir(proc_trace: ProcedureTrace, py_value: Any) -> Sequenc
     if isinstance(py_value, Intrinsic):
         return py_value.resolve_ir_values(py_value.trace)
     if isinstance(py_value, torch.Tensor):
-        return [proc_trace.constant(py_value).ir_value]
+        return [constant_of(proc_trace, py_value).ir_value]
     if number_like(py_value):
-        return [proc_trace.scalar(py_value).ir_value]
+        return [scalar_of(proc_trace, py_value).ir_value]
     proc_trace.fail(
         f"a {type(py_value).__name__} ({py_value!r:.80}) cannot become a value of the compiled "
         "program; use tensors, numbers, and containers of them"
@@ -148,7 +149,7 @@ class ProcedureTrace(IrTrace):
         if isinstance(leaf, IrScalar):
             return IrImmediateScalar(leaf.ir_value)
         if isinstance(leaf, torch.Tensor):
-            return self.constant(leaf)
+            return constant_of(self, leaf)
         if leaf is None or isinstance(leaf, (bool, int, float, str)):
             return leaf
         self.fail(

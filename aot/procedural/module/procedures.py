@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from iree.compiler.ir import FlatSymbolRefAttr, Location, Operation, StringAttr, Value
 from torch.utils._pytree import tree_structure, treespec_dumps
@@ -18,22 +18,22 @@ from ...spec.inputs import NamedDimension
 from ..globals.live_globals import plain_tree
 from ..globals.types import AbstractIntrinsic, AbstractSize, AbstractTensor
 from ..values import tensor_ops
+from ..values.conversions import tensor_of, tensor_of_type
 from ..values.intrinsics import Intrinsic
-from ..values.scalars import IrImmediateScalar, IrScalar
-from ..values.tensors import ANYWHERE, IrImmediateTensor, IrTensor, Size
+from ..values.scalars import IrImmediateScalar, IrScalar, Size, scalar_of_type
+from ..values.services import TraceServices
+from ..values.tensors import ANYWHERE, IrImmediateTensor, IrTensor
 from .module_decl import ProcedureDecl
+from .module_state import ModuleState
 from .procedure_trace import ProcedureTrace
-from .trace import IrTrace
-
-if TYPE_CHECKING:
-    from .instance import ModuleInstance
+from .view import ProcedureSelf
 
 
 class Procedure:
     """One function of the module: a method traced for its abstract arguments and constants.
 
     Args:
-        owner: The module that it belongs to.
+        state: The module that it belongs to.
         decl: The method.
         symbol: The function's name; a taken one gets a suffix.
         constants: Values of constant leaves other than the defaults, by position.
@@ -42,14 +42,14 @@ class Procedure:
 
     def __init__(
         self,
-        owner: ModuleInstance,
+        state: ModuleState,
         decl: ProcedureDecl,
         symbol: str,
         constants: Mapping[int, Any] | None = None,
         public: bool = True,
     ) -> None:
         self.decl = decl
-        self._owner = owner
+        self._module = state
         self.parameters, self.leaves = _take_apart(decl)
         for index, value in (constants or {}).items():
             self.leaves[index] = value
@@ -63,7 +63,7 @@ class Procedure:
         keyword_only = {
             name for name, kind in kinds.items() if kind is inspect.Parameter.KEYWORD_ONLY
         }
-        builder, place = self._owner.builder, self.decl.location
+        builder, place = self._module.builder, self.decl.location
         return ProcedureTrace.define_func(
             builder,
             symbol_name=symbol,
@@ -79,7 +79,7 @@ class Procedure:
         """The function's name in the module."""
         return self.trace.name
 
-    def ensure_traced(self, caller: IrTrace | None = None) -> None:
+    def ensure_traced(self, caller: TraceServices | None = None) -> None:
         """Trace the method unless that is done.
 
         Args:
@@ -96,7 +96,7 @@ class Procedure:
             )
         if self._state == "declared":
             self._state = "tracing"
-            view = self._owner.view(self.trace)
+            view = ProcedureSelf(self._module, self.trace)
             self.trace.trace_py_func(self.decl.function.__get__(view))
             self._state = "traced"
             self._state_schemas()
@@ -104,7 +104,7 @@ class Procedure:
     def _state_schemas(self) -> None:
         """State the structures of arguments and result as torch writes them, where it can."""
         attributes = self.trace.func_op.operation.attributes
-        context = self._owner.builder.context
+        context = self._module.builder.context
         result = pytrees.unflatten(self.trace.result_tree, range(len(self.trace.results)))
         arguments = (tuple(self.trace.proxy_posargs), self.trace.proxy_kwargs)
         for key, value in (("torch.args_schema", arguments), ("torch.return_schema", result)):
@@ -116,7 +116,7 @@ class Procedure:
                 continue  # a class that torch has no name for
             attributes[key] = StringAttr.get(text, context)
 
-    def call(self, trace: IrTrace, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def call(self, trace: TraceServices, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Emit a call from another procedure; return its result with traced values in it.
 
         Raises:
@@ -147,7 +147,9 @@ class Procedure:
         ]
         return pytrees.unflatten(target.trace.result_tree, leaves)
 
-    def _bind(self, trace: IrTrace, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    def _bind(
+        self, trace: TraceServices, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> list[Any]:
         """Return the leaves of the arguments of a call, in the order of the declared ones."""
         name = self.decl.name
         try:
@@ -170,19 +172,19 @@ class Procedure:
     def _leaves_of(self, parameter: Parameter) -> list[Any]:
         return [self.leaves[index] for index in pytrees.leaf_paths(parameter.tree, "")]
 
-    def _operands(self, trace: IrTrace, given: Sequence[Any]) -> list[Value]:
+    def _operands(self, trace: TraceServices, given: Sequence[Any]) -> list[Value]:
         operands: list[Value] = []
         named: dict[str, Size] = {}
         for index, path in self.paths().items():
             leaf = self.leaves[index]
             where = f"argument {path} of {self.decl.name}()"
             if isinstance(leaf, AbstractTensor):
-                tensor = trace.tensor(given[index], where)
-                operands.append(trace.tensor_of_type(tensor, leaf, where))
+                tensor = tensor_of(trace, given[index], where)
+                operands.append(tensor_of_type(trace, tensor, leaf, where))
                 _check_sizes(trace, leaf, tensor, where, named)
             elif isinstance(leaf, AbstractIntrinsic):
-                kind = str(leaf.get_ir_type(self._owner.builder))
-                operands.append(trace.scalar_of_type(given[index], kind, where))
+                kind = str(leaf.get_ir_type(self._module.builder))
+                operands.append(scalar_of_type(trace, given[index], kind, where))
                 if isinstance(leaf, AbstractSize):
                     _check_size(trace, leaf, IrImmediateScalar(operands[-1]), where)
         return operands
@@ -206,9 +208,8 @@ class Procedure:
         key = tuple((index, type(value), value) for index, value in sorted(constants.items()))
         found = self._specialised.get(key)
         if found is None:
-            found = Procedure(self._owner, self.decl, self.decl.name, constants, public=False)
+            found = Procedure(self._module, self.decl, self.decl.name, constants, public=False)
             self._specialised[key] = found
-            self._owner.specialised.append(found)
         return found
 
 
@@ -238,7 +239,7 @@ def _received(leaf: Intrinsic, value: Value) -> Intrinsic:
     return IrImmediateScalar(value)
 
 
-def _check_size(trace: IrTrace, leaf: AbstractSize, size: IrScalar, where: str) -> None:
+def _check_size(trace: TraceServices, leaf: AbstractSize, size: IrScalar, where: str) -> None:
     """Check that a size is within its bounds."""
     low, _, high = leaf.bounds
     trace.require(size >= low, f"{where} must be at least {low}")
@@ -246,7 +247,7 @@ def _check_size(trace: IrTrace, leaf: AbstractSize, size: IrScalar, where: str) 
 
 
 def _check_sizes(
-    trace: IrTrace, leaf: AbstractTensor, tensor: IrTensor, where: str, named: dict[str, Size]
+    trace: TraceServices, leaf: AbstractTensor, tensor: IrTensor, where: str, named: dict[str, Size]
 ) -> None:
     """Check that sizes of one name are equal and within their bounds."""
     for axis, name in leaf.size_names().items():

@@ -1,4 +1,4 @@
-"""The `self` of a procedure: a throw-away view of the class that knows its trace."""
+"""The `self` of a procedure: a view of the class and of the module under construction."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils._pytree import tree_map_only
 
+from ..calls.captured import Callee
 from ..calls.jittable import jittable
-from ..calls.programs import Callee, call
+from ..calls.programs import call
 from ..globals.declaration import TrackedGlobal
 from ..globals.live_globals import live
+from ..values.services import TraceServices
 from .module_decl import AnnotatedProcedure
-from .trace import IrTrace
-
-if TYPE_CHECKING:
-    from .instance import ModuleInstance
+from .module_state import ModuleState
 
 
 class ProcedureSelf:
@@ -31,76 +30,68 @@ class ProcedureSelf:
     methods, constants, `super()`.
 
     Args:
-        instance: The module under construction.
+        module: The module under construction.
         trace: The trace of the procedure.
     """
 
-    def __init__(self, instance: ModuleInstance, trace: IrTrace) -> None:
-        object.__setattr__(self, "_view", (instance, trace))
+    def __init__(self, module: ModuleState, trace: TraceServices) -> None:
+        object.__setattr__(self, "_view", (module, trace))
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:  # so that super() and isinstance() take the user's class
-        instance, _ = object.__getattribute__(self, "_view")
-        return instance.decl.cls
+        module, _ = object.__getattribute__(self, "_view")
+        return module.decl.cls
 
     def __getattribute__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             return object.__getattribute__(self, name)
-        instance, trace = object.__getattribute__(self, "_view")
-        if name in instance.globals:
+        module, trace = object.__getattribute__(self, "_view")
+        if name in module.globals:
             materialized = tree_map_only(
-                TrackedGlobal, TrackedGlobal.materialize, instance.globals[name]
+                TrackedGlobal, TrackedGlobal.materialize, module.globals[name]
             )
             return live(materialized, f"self.{name}")
-        if name in instance.procedures:
-            return functools.partial(_call_procedure, instance, trace, name)
-        if name in instance.programs:
-            return functools.partial(_call_program, instance, trace, name)
-        return _from_class(self, instance, trace, name)
+        if name in module.callables:
+            return functools.partial(_call, module, trace, name)
+        return _from_class(self, module, trace, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        instance, trace = object.__getattribute__(self, "_view")
-        if name not in instance.globals:
+        module, trace = object.__getattribute__(self, "_view")
+        if name not in module.globals:
             trace.fail(
                 f"self.{name} cannot be assigned: it is no global. Declare it in the class, as in "
-                f"{name} = export_global(AbstractTensor(...), mutable=True){_hint(instance, name)}"
+                f"{name} = export_global(AbstractTensor(...), mutable=True){_hint(module, name)}"
             )
         trace.handle_assignment(f"self.{name}", getattr(self, name), value)
 
     def __repr__(self) -> str:
-        instance, trace = object.__getattribute__(self, "_view")
-        return f"<self of {instance.decl.cls.__qualname__}.{trace.name}()>"
+        module, trace = object.__getattribute__(self, "_view")
+        return f"<self of {module.decl.cls.__qualname__}.{trace.name}()>"
 
 
-def _call_procedure(
-    instance: ModuleInstance, trace: IrTrace, name: str, /, *args: Any, **kwargs: Any
+def _call(
+    module: ModuleState, trace: TraceServices, name: str, /, *args: Any, **kwargs: Any
 ) -> Any:
-    return instance.procedures[name].call(trace, args, kwargs)
+    return module.callables[name].call(trace, args, kwargs)
 
 
-def _call_program(
-    instance: ModuleInstance, trace: IrTrace, name: str, /, *args: Any, **kwargs: Any
-) -> Any:
-    return instance.programs[name].call(trace, args, kwargs)
-
-
-def _from_class(view: ProcedureSelf, instance: ModuleInstance, trace: IrTrace, name: str) -> Any:
+def _from_class(view: ProcedureSelf, module: ModuleState, trace: TraceServices, name: str) -> Any:
     try:
-        value = inspect.getattr_static(instance.decl.cls, name)
+        value = inspect.getattr_static(module.decl.cls, name)
     except AttributeError:
-        trace.fail(f"self.{name} is not declared in the class{_hint(instance, name)}")
+        trace.fail(f"self.{name} is not declared in the class{_hint(module, name)}")
     if isinstance(value, jittable):
         return functools.partial(value.resolve_call, trace)
     if isinstance(value, torch.nn.Module):
         return ModuleMember(trace, value, name, f"_{name}")
     if isinstance(value, (types.FunctionType, AnnotatedProcedure)):
-        return value.__get__(view, instance.decl.cls)
+        return value.__get__(view, module.decl.cls)
     binds = getattr(type(value), "__get__", None)
-    return value if binds is None else binds(value, view, instance.decl.cls)
+    return value if binds is None else binds(value, view, module.decl.cls)
 
 
-def _hint(instance: ModuleInstance, name: str) -> str:
-    close = difflib.get_close_matches(name, instance.decl.names(), 1)
+def _hint(module: ModuleState, name: str) -> str:
+    close = difflib.get_close_matches(name, module.decl.names(), 1)
     return f"; did you mean self.{close[0]}?" if close else ""
 
 
@@ -114,7 +105,9 @@ class ModuleMember:
         state: Prefix of the symbols of its parameters and buffers.
     """
 
-    def __init__(self, trace: IrTrace, module: torch.nn.Module, path: str, state: str) -> None:
+    def __init__(
+        self, trace: TraceServices, module: torch.nn.Module, path: str, state: str
+    ) -> None:
         self._member = (trace, module, path, state)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -145,7 +138,7 @@ class ModuleMember:
         return value
 
 
-def _method(trace: IrTrace, method: Any, path: str, state: str) -> Callable[..., Any]:
+def _method(trace: TraceServices, method: Any, path: str, state: str) -> Callable[..., Any]:
     def emit_call(*args: Any, **kwargs: Any) -> Any:
         return call(trace, Callee(method, path, state=state), args, kwargs)
 

@@ -1,26 +1,23 @@
-"""Which trace is being made: the one thing that emitters without traced arguments cannot know."""
+"""The current trace: a context variable, for emitters without traced arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
 
 from ...spec.locations import user_location
 from .errors import ProcedureTraceError
+from .services import TraceServices
 
-if TYPE_CHECKING:
-    from ..module.trace import IrTrace
-
-_current: ContextVar[IrTrace | None] = ContextVar("ir_trace", default=None)
+_current: ContextVar[TraceServices | None] = ContextVar("ir_trace", default=None)
 
 
-def current_ir_trace() -> IrTrace:
+def current_ir_trace() -> TraceServices:
     """Return the trace of the procedure that is running.
 
     Raises:
-        ProcedureTraceError: None is.
+        ProcedureTraceError: No procedure is being traced.
 
     Example:
         >>> try:
@@ -39,14 +36,14 @@ def current_ir_trace() -> IrTrace:
     return trace
 
 
-def ir_trace_or_none() -> IrTrace | None:
+def ir_trace_or_none() -> TraceServices | None:
     """Return the trace of the procedure that is running, or None."""
     return _current.get()
 
 
 @contextmanager
-def new_ir_trace_scope(ir_trace: IrTrace | None) -> Iterator[IrTrace | None]:
-    """Make a trace the current one for the `with` block; None: as if none were being made."""
+def new_ir_trace_scope(ir_trace: TraceServices | None) -> Iterator[TraceServices | None]:
+    """Make a trace the current one for the `with` block; None: no trace is current."""
     token = _current.set(ir_trace)
     try:
         yield ir_trace

@@ -1,4 +1,4 @@
-"""Indexing of traced tensors, reading and writing, with static and dynamic positions.
+"""Indexing of traced tensors: reads and writes at static and dynamic positions.
 
 What selects one box of the tensor (numbers, slices of step 1, `None`, `...`) becomes a slice or an
 update. Other indices (tensors, lists, masks, steps) are torch's own indexing, of that box.
@@ -7,31 +7,16 @@ update. Other indices (tensors, lists, masks, steps) are torch's own indexing, o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from .arithmetic import number_like
-from .scalars import IrScalar
-
-if TYPE_CHECKING:
-    from ..module.trace import IrTrace
-    from .tensors import IrTensor, Size
-
-
-@dataclass(frozen=True)
-class Span:
-    """A range of positions in one dimension.
-
-    Attributes:
-        start: The first position.
-        length: How many.
-        whole: Whether it is the whole dimension.
-    """
-
-    start: Size
-    length: Size
-    whole: bool = False
+from .conversions import index_of, tensor_of
+from .scalars import IrScalar, Size, dim_value_or_none, index_scalar, same_size, select
+from .services import TraceServices
+from .tensor_ops import Span, emit_fill, emit_reshape, emit_slice, emit_update
+from .tensors import IrImmediateTensor, IrTensor
 
 
 @dataclass(frozen=True)
@@ -68,14 +53,22 @@ def read(tensor: IrTensor, index: Any) -> IrTensor:
     """
     trace = tensor.trace
     plan = plan_index(tensor, index)
-    box = tensor if plan.whole else trace.slice(tensor, plan.spans)
+    box = tensor if plan.whole else emit_slice(trace, tensor, plan.spans)
     if plan.shape is None:
         part = trace.call_torch(_getitem, (box, plan.rest))
     elif plan.keeps_shape:
         part = box
     else:
-        part = trace.reshape(box, plan.shape)
-    return trace.part_of(part, tensor, index)
+        part = emit_reshape(trace, box, plan.shape)
+    return _part_of(part, tensor, index)
+
+
+def _part_of(part: IrTensor, base: IrTensor, index: Any) -> IrTensor:
+    """Return a part of a tensor that writes through to it."""
+    result = IrImmediateTensor(part.ir_value, part.dtype, (base, index))
+    result.set_dynamic_dim_values(part.dynamic_dim_values())
+    result.origins = part.origins
+    return result
 
 
 def write(tensor: IrTensor, index: Any, value: Any) -> IrTensor:
@@ -92,41 +85,34 @@ def write(tensor: IrTensor, index: Any, value: Any) -> IrTensor:
     trace = tensor.trace
     plan = plan_index(tensor, index)
     if plan.shape is None:
-        box = tensor if plan.whole else trace.slice(tensor, plan.spans)
+        box = tensor if plan.whole else emit_slice(trace, tensor, plan.spans)
         changed = trace.call_torch(_setitem, (box, plan.rest, value))
     else:
         changed = _fill(trace, tensor, plan, value)
-    return changed if plan.whole else trace.update(tensor, changed, plan.spans)
+    return changed if plan.whole else emit_update(trace, tensor, changed, plan.spans)
 
 
-def _fill(trace: IrTrace, tensor: IrTensor, plan: Plan, value: Any) -> IrTensor:
+def _fill(trace: TraceServices, tensor: IrTensor, plan: Plan, value: Any) -> IrTensor:
     """Return `value` in the shape of the box, converted to the tensor's element type."""
     lengths = tuple(span.length for span in plan.spans)
     if number_like(value) or isinstance(value, IrScalar):
-        return trace.splat(lengths, value, tensor.dtype)
-    given = trace.tensor(value, f"the value assigned to a part of {tensor!r}")
+        return emit_fill(trace, lengths, value, tensor.dtype)
+    given = tensor_of(trace, value, f"the value assigned to a part of {tensor!r}")
     assert plan.shape is not None
     if given.dtype != tensor.dtype or not _same_shape(given.shape, plan.shape):
         if all(isinstance(size, int) for size in plan.shape):
             given = trace.call_torch(_fit, (given, tensor.dtype, plan.shape))
         else:
-            box = trace.slice(tensor, plan.spans)
-            model = box if plan.keeps_shape else trace.reshape(box, plan.shape)
+            box = emit_slice(trace, tensor, plan.spans)
+            model = box if plan.keeps_shape else emit_reshape(trace, box, plan.shape)
             given = trace.call_torch(_fit_like, (given, model))
-    return given if plan.keeps_shape else trace.reshape(given, lengths)
+    return given if plan.keeps_shape else emit_reshape(trace, given, lengths)
 
 
 def _same_shape(left: tuple[Size, ...], right: tuple[Size, ...]) -> bool:
     return len(left) == len(right) and all(
         same_size(a, b) for a, b in zip(left, right, strict=True)
     )
-
-
-def same_size(left: Size, right: Size) -> bool:
-    """Tell whether two sizes are known to be equal while tracing."""
-    if isinstance(left, int) or isinstance(right, int):
-        return isinstance(left, int) and isinstance(right, int) and left == right
-    return (left.affine() - right.affine()).constant == 0
 
 
 def _getitem(tensor: torch.Tensor, index: tuple[Any, ...]) -> torch.Tensor:
@@ -215,7 +201,7 @@ def _whole(tensor: IrTensor, axis: int) -> Span:
     return Span(0, tensor.size(axis), whole=True)
 
 
-def _static_step(trace: IrTrace, entry: Any) -> Any:
+def _static_step(trace: TraceServices, entry: Any) -> Any:
     parts = (entry.start, entry.stop, entry.step) if isinstance(entry, slice) else ()
     if any(isinstance(part, IrScalar) for part in parts):
         trace.fail(
@@ -224,7 +210,7 @@ def _static_step(trace: IrTrace, entry: Any) -> Any:
     return entry
 
 
-def _position(trace: IrTrace, tensor: IrTensor, axis: int, entry: int | IrScalar) -> Span:
+def _position(trace: TraceServices, tensor: IrTensor, axis: int, entry: int | IrScalar) -> Span:
     size = tensor.size(axis)
     if isinstance(entry, int) and isinstance(size, int):
         if not -size <= entry < size:
@@ -236,15 +222,15 @@ def _position(trace: IrTrace, tensor: IrTensor, axis: int, entry: int | IrScalar
     return Span(start, 1)
 
 
-def _from_end(trace: IrTrace, value: Size, size: Size) -> Size:
+def _from_end(trace: TraceServices, value: Size, size: Size) -> Size:
     """Return a position with what counts from the end counted from the start."""
     if isinstance(value, int):
         return value if value >= 0 else size + value
-    position = trace.index(value)
-    return trace.select(position < 0, position + size, position)
+    position = index_of(trace, value)
+    return select(trace, position < 0, position + size, position)
 
 
-def _range(trace: IrTrace, tensor: IrTensor, axis: int, entry: slice) -> Span:
+def _range(trace: TraceServices, tensor: IrTensor, axis: int, entry: slice) -> Span:
     size = tensor.size(axis)
     if entry.start is None and entry.stop is None:
         return _whole(tensor, axis)
@@ -255,7 +241,7 @@ def _range(trace: IrTrace, tensor: IrTensor, axis: int, entry: slice) -> Span:
         return Span(low, max(high - low, 0), whole=(low, high) == (0, size))
     length = _known_length(trace, entry.start, entry.stop)
     if length is not None:
-        first = trace.index(entry.start)
+        first = index_scalar(trace, entry.start)
         trace.require(first >= 0, f"slice before the start of dimension {axis} of {tensor}")
         trace.require(
             first + length <= size, f"slice beyond the end of dimension {axis} of {tensor}"
@@ -266,17 +252,17 @@ def _range(trace: IrTrace, tensor: IrTensor, axis: int, entry: slice) -> Span:
     return Span(start, _length(start, stop))
 
 
-def _known_length(trace: IrTrace, start: Any, stop: Any) -> Size | None:
+def _known_length(trace: TraceServices, start: Any, stop: Any) -> Size | None:
     """Return the length of `i : i + n`, where `n` is a number or the size of a dimension."""
     if not isinstance(start, IrScalar) or not isinstance(stop, IrScalar):
         return None
     difference = stop.affine() - start.affine()
     if difference.constant is not None:
         return difference.constant if difference.constant >= 0 else None
-    return trace.size_of(difference.unknown)
+    return dim_value_or_none(trace, difference.unknown)
 
 
-def _bounded(trace: IrTrace, value: Size, size: Size) -> Size:
+def _bounded(trace: TraceServices, value: Size, size: Size) -> Size:
     """Return a bound of a slice, counted from the start and limited to the dimension."""
     position = _from_end(trace, value, size)
     if isinstance(position, int):

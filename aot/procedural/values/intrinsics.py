@@ -1,18 +1,16 @@
-"""What every object that stands for a value of the compiled program has in common."""
+"""Intrinsics: Python objects that stand for values of the compiled program during a trace."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from iree.compiler.ir import Value
 
 from ...spec.locations import user_location
 from .current import current_ir_trace, ir_trace_or_none
 from .errors import ProcedureTraceError
-
-if TYPE_CHECKING:
-    from ..module.trace import IrTrace
+from .services import TraceServices
 
 
 class Intrinsic:
@@ -26,7 +24,7 @@ class Intrinsic:
         self._scope = self._trace.scope
 
     @property
-    def trace(self) -> IrTrace:
+    def trace(self) -> TraceServices:
         """The trace that it belongs to, which must be the one being made.
 
         Raises:
@@ -45,7 +43,7 @@ class Intrinsic:
             )
         return self._trace
 
-    def resolve_ir_values(self, proc_trace: IrTrace) -> Sequence[Value]:
+    def resolve_ir_values(self, proc_trace: TraceServices) -> Sequence[Value]:
         """Return its values, emitting what is needed to have them.
 
         Raises:
@@ -53,7 +51,7 @@ class Intrinsic:
         """
         raise NotImplementedError(f"{type(self).__name__} has no value")
 
-    def resolve_call(self, proc_trace: IrTrace, *args: Any, **kwargs: Any) -> Any:
+    def resolve_call(self, proc_trace: TraceServices, *args: Any, **kwargs: Any) -> Any:
         """Emit a call of it.
 
         Raises:
@@ -61,7 +59,7 @@ class Intrinsic:
         """
         raise NotImplementedError(f"{type(self).__name__} cannot be called")
 
-    def resolve_assignment(self, proc_trace: IrTrace, ir_values: Sequence[Value]) -> None:
+    def resolve_assignment(self, proc_trace: TraceServices, ir_values: Sequence[Value]) -> None:
         """Emit a store of values to it.
 
         Raises:

@@ -1,9 +1,9 @@
-"""Traced arithmetic."""
+"""Scalars of a traced procedure: numbers that are known when the program runs, and sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import torch
 from iree.compiler.ir import Type, Value
@@ -12,9 +12,7 @@ from . import arithmetic
 from .affine import Affine
 from .arithmetic import number_like
 from .intrinsics import Intrinsic
-
-if TYPE_CHECKING:
-    from ..module.trace import IrTrace
+from .services import TraceServices
 
 
 def _operator(symbol: str) -> Callable[[IrScalar, Any], Any]:
@@ -91,7 +89,7 @@ class IrScalar(Intrinsic):
         for bound, symbol in ((min, "<"), (max, ">")):
             if bound is not None:
                 with trace.emitting():
-                    limit = arithmetic.convert(trace.scalar_value(bound, self.kind), self.kind)
+                    limit = arithmetic.convert(scalar_value(trace, bound, self.kind), self.kind)
                     beyond = arithmetic.emit_binary(symbol, result.ir_value, limit)
                     value = arithmetic.select(beyond, limit, result.ir_value)
                     result = IrImmediateScalar(value)
@@ -103,7 +101,7 @@ class IrScalar(Intrinsic):
         trace = self.trace
         with trace.emitting():
             left = self.ir_value
-            right = trace.scalar_value(other, self.kind)
+            right = scalar_value(trace, other, self.kind)
             if reflected:
                 left, right = right, left
             try:
@@ -177,15 +175,15 @@ class IrImmediateScalar(IrScalar):
         super().__init__(ir_value.type)
         self._value = ir_value
         if made_of is not None:
-            self._trace.sums[ir_value] = made_of
+            self._trace.affine_forms[ir_value] = made_of
 
-    def resolve_ir_values(self, proc_trace: IrTrace) -> Sequence[Value]:
+    def resolve_ir_values(self, proc_trace: TraceServices) -> Sequence[Value]:
         """Return the value."""
         return [self._value]
 
     def affine(self) -> Affine:
         """Return it as a sum of other integers, so that differences are known while tracing."""
-        return self._trace.sums.get(self._value) or Affine.of(self._value)
+        return self._trace.affine_forms.get(self._value) or Affine.of(self._value)
 
     def set(self, other: Any) -> None:
         """Let it stand for another value: a Python number, or a traced one of its type.
@@ -196,4 +194,109 @@ class IrImmediateScalar(IrScalar):
         trace = self.trace
         if self._scope is not trace.scope:
             trace.fail(f"{self!r} was made outside of this loop body or branch; carry it instead")
-        self._value = trace.scalar_of_type(other, self.kind, repr(self))
+        self._value = scalar_of_type(trace, other, self.kind, repr(self))
+
+
+Size: TypeAlias = int | IrScalar
+"""A size of a traced tensor: a Python integer where it is static, else a traced scalar."""
+
+
+def same_size(left: Size, right: Size) -> bool:
+    """Return whether two sizes are known to be equal while tracing."""
+    if isinstance(left, int) or isinstance(right, int):
+        return isinstance(left, int) and isinstance(right, int) and left == right
+    return (left.affine() - right.affine()).constant == 0
+
+
+def dim_value_or_none(trace: TraceServices, value: Any) -> IrScalar | None:
+    """Return a value as a traced scalar if it is known to be the size of a tensor, else None."""
+    return IrImmediateScalar(value) if value in trace.dim_values else None
+
+
+def scalar_of(trace: TraceServices, value: Any) -> IrScalar:
+    """Return a Python number or a traced scalar as a traced scalar.
+
+    Raises:
+        ProcedureTraceError: `value` is something else.
+    """
+    if isinstance(value, IrScalar):
+        return value
+    with trace.emitting():
+        return IrImmediateScalar(scalar_value(trace, value, None))
+
+
+def scalar_value(trace: TraceServices, value: Any, beside: str | None) -> Value:
+    """Return a scalar as a value; a Python number takes the kind of the operand beside it.
+
+    Args:
+        trace: The procedure.
+        value: A Python number or a traced scalar.
+        beside: The kind of the other operand; None: there is none.
+
+    Raises:
+        ProcedureTraceError: `value` is no number, or too large for its kind.
+    """
+    if isinstance(value, IrScalar):
+        return value.ir_value
+    if not number_like(value):
+        trace.fail(f"expected a number, got {value!r}")
+    kind = arithmetic.kind_of_literal(value, beside)
+    try:
+        return arithmetic.constant(value, kind)
+    except OverflowError as error:
+        trace.fail(str(error))
+
+
+def scalar_of_type(trace: TraceServices, value: Any, kind: str, where: str) -> Value:
+    """Return a scalar as a value of a kind, which it must fit without loss.
+
+    Args:
+        trace: The procedure.
+        value: A Python number, or a traced scalar of the kind or of a smaller integer kind.
+        kind: The kind that is needed.
+        where: What needs it, for messages.
+
+    Raises:
+        ProcedureTraceError: `value` is of another kind.
+    """
+    if isinstance(value, IrScalar):
+        if value.kind != kind and not arithmetic.holds(kind, value.kind):
+            trace.fail(f"{where} takes {kind}, got {value!r}; convert it with .to(dtype)")
+        with trace.emitting():
+            return arithmetic.convert(value.ir_value, kind)
+    lossy = isinstance(value, float) and not arithmetic.is_float(kind)
+    mixed = isinstance(value, bool) != (kind == "i1") and isinstance(value, (bool, int))
+    if not number_like(value) or lossy or mixed:
+        trace.fail(f"{where} takes {kind}, got {value!r}")
+    with trace.emitting():
+        return scalar_value(trace, value, kind)
+
+
+def index_scalar(trace: TraceServices, value: Any) -> IrScalar:
+    """Return an integer, traced or not, as a traced scalar of type index.
+
+    Raises:
+        ProcedureTraceError: `value` is no integer.
+    """
+    scalar = scalar_of(trace, value)
+    if arithmetic.is_float(scalar.kind) or scalar.kind == "i1":
+        trace.fail(f"a size or position is an integer, not {scalar!r}")
+    if scalar.kind == "index":
+        return scalar
+    with trace.emitting():
+        return IrImmediateScalar(arithmetic.convert(scalar.ir_value, "index"), scalar.affine())
+
+
+def select(trace: TraceServices, condition: IrScalar, yes: Size, no: Size) -> IrScalar:
+    """Return one of two numbers, by a traced bool.
+
+    Args:
+        trace: The procedure.
+        condition: The bool.
+        yes: The result where it is true.
+        no: The result where it is false; of the kind of `yes` if both are traced.
+    """
+    with trace.emitting():
+        kind = next((s.kind for s in (yes, no) if isinstance(s, IrScalar)), "index")
+        values = [arithmetic.convert(scalar_value(trace, s, kind), kind) for s in (yes, no)]
+        return IrImmediateScalar(arithmetic.select(condition.ir_value, *values))

@@ -1,10 +1,11 @@
-"""The tensor operations that procedures are made of, with static and dynamic sizes."""
+"""Tensor operations of a procedure: slices, updates, reshapes, fills, casts, loads and stores."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from iree.compiler.dialects import arith, flow
@@ -19,20 +20,30 @@ from iree.compiler.ir import (
     Value,
 )
 
-from ...ir.assertions import emit_requirement
 from ...ir.builder import TensorGlobal
-from .arithmetic import constant, index_constant
-from .indexing import Span, same_size
-from .scalars import IrScalar
+from .arithmetic import KIND_OF_DTYPE, constant, convert, index_constant
+from .scalars import IrScalar, Size, index_scalar, same_size, scalar_value
+from .services import TraceServices
 from .sizes import DYNAMIC
 from .tensors import FRESH, IrImmediateTensor, IrTensor
 
-if TYPE_CHECKING:
-    from ..module.trace import IrTrace
-    from .tensors import Size
+
+@dataclass(frozen=True)
+class Span:
+    """A range of positions in one dimension.
+
+    Attributes:
+        start: The first position.
+        length: How many.
+        whole: Whether it is the whole dimension.
+    """
+
+    start: Size
+    length: Size
+    whole: bool = False
 
 
-def tensor_type(trace: IrTrace, shape: Sequence[Size], dtype: torch.dtype) -> Type:
+def tensor_type(trace: TraceServices, shape: Sequence[Size], dtype: torch.dtype) -> Type:
     """Return the builtin tensor type of a shape; traced sizes are dynamic."""
     element = trace.module_builder.torch_dtype_to_iree_type(dtype)
     sizes = [size if isinstance(size, int) else DYNAMIC for size in shape]
@@ -40,21 +51,21 @@ def tensor_type(trace: IrTrace, shape: Sequence[Size], dtype: torch.dtype) -> Ty
         return RankedTensorType.get(sizes, element)
 
 
-def values_of(trace: IrTrace, sizes: Sequence[Size]) -> list[Value]:
+def values_of(trace: TraceServices, sizes: Sequence[Size]) -> list[Value]:
     """Return sizes or positions as values of type index."""
     return [
-        index_constant(size) if isinstance(size, int) else trace.index(size).ir_value
+        index_constant(size) if isinstance(size, int) else index_scalar(trace, size).ir_value
         for size in sizes
     ]
 
 
-def dynamic_values(trace: IrTrace, sizes: Sequence[Size]) -> list[Value]:
+def dynamic_values(trace: TraceServices, sizes: Sequence[Size]) -> list[Value]:
     """Return the traced ones of sizes, as values of type index."""
     return values_of(trace, [size for size in sizes if not isinstance(size, int)])
 
 
 def sized(
-    trace: IrTrace,
+    trace: TraceServices,
     value: Value,
     dtype: torch.dtype,
     shape: Sequence[Size],
@@ -83,7 +94,7 @@ def is_contiguous(spans: Sequence[Span]) -> bool:
     return all(span.whole for span in list(rows)[1:])
 
 
-def emit_slice(trace: IrTrace, source: IrTensor, spans: Sequence[Span]) -> IrTensor:
+def emit_slice(trace: TraceServices, source: IrTensor, spans: Sequence[Span]) -> IrTensor:
     """Emit the box of `source` that spans select; they are within range."""
     shape = [span.length for span in spans]
     starts = [span.start for span in spans]
@@ -102,7 +113,7 @@ def emit_slice(trace: IrTrace, source: IrTensor, spans: Sequence[Span]) -> IrTen
 
 
 def emit_update(
-    trace: IrTrace, target: IrTensor, update: IrTensor, spans: Sequence[Span]
+    trace: TraceServices, target: IrTensor, update: IrTensor, spans: Sequence[Span]
 ) -> IrTensor:
     """Emit `target` with `update` written to the box that spans select; it is within range."""
     starts = [span.start for span in spans]
@@ -125,7 +136,7 @@ def emit_update(
 
 
 def _offsets_and_sizes(
-    trace: IrTrace, starts: Sequence[Size], lengths: Sequence[Size]
+    trace: TraceServices, starts: Sequence[Size], lengths: Sequence[Size]
 ) -> list[Any]:
     """Return the operands of a slice of the tensor dialect: dynamic values, then static ones."""
     dynamic = [dynamic_values(trace, sizes) for sizes in (starts, lengths)]
@@ -136,7 +147,7 @@ def _offsets_and_sizes(
     return [*dynamic, [], *static, [1] * len(starts)]
 
 
-def emit_reshape(trace: IrTrace, source: IrTensor, shape: Sequence[Size]) -> IrTensor:
+def emit_reshape(trace: TraceServices, source: IrTensor, shape: Sequence[Size]) -> IrTensor:
     """Emit `source` in another shape of as many elements."""
     with trace.emitting():
         type_ = tensor_type(trace, shape, source.dtype)
@@ -145,7 +156,7 @@ def emit_reshape(trace: IrTrace, source: IrTensor, shape: Sequence[Size]) -> IrT
         return sized(trace, op.result, source.dtype, shape, source.origins)
 
 
-def emit_empty(trace: IrTrace, shape: Sequence[Size], dtype: torch.dtype) -> IrTensor:
+def emit_empty(trace: TraceServices, shape: Sequence[Size], dtype: torch.dtype) -> IrTensor:
     """Emit a tensor of undefined values."""
     with trace.emitting():
         dims = dynamic_values(trace, shape)
@@ -153,7 +164,9 @@ def emit_empty(trace: IrTrace, shape: Sequence[Size], dtype: torch.dtype) -> IrT
         return sized(trace, op.result, dtype, shape)
 
 
-def emit_splat(trace: IrTrace, shape: Sequence[Size], value: Value, dtype: torch.dtype) -> IrTensor:
+def emit_splat(
+    trace: TraceServices, shape: Sequence[Size], value: Value, dtype: torch.dtype
+) -> IrTensor:
     """Emit a tensor filled with one value of its element type."""
     with trace.emitting():
         dims = dynamic_values(trace, shape)
@@ -161,7 +174,32 @@ def emit_splat(trace: IrTrace, shape: Sequence[Size], value: Value, dtype: torch
         return sized(trace, op.result, dtype, shape)
 
 
-def emit_single(trace: IrTrace, scalar: IrScalar) -> IrTensor:
+def emit_fill(
+    trace: TraceServices, shape: Sequence[Size], value: Any, dtype: torch.dtype
+) -> IrTensor:
+    """Emit a tensor filled with a number, which is converted as torch does.
+
+    Args:
+        trace: The procedure.
+        shape: The sizes.
+        value: A Python number or a traced scalar.
+        dtype: The element type; one without scalars is filled in a wider type and converted.
+
+    Raises:
+        ProcedureTraceError: `value` is no number.
+    """
+    kind = KIND_OF_DTYPE.get(dtype)
+    if kind is None:
+        wide = torch.float32 if dtype.is_floating_point else torch.int64
+        filled = emit_fill(trace, shape, value, wide)
+        narrow: IrTensor = trace.call_torch(torch.Tensor.to, (filled, dtype))
+        return narrow
+    with trace.emitting():
+        element = convert(scalar_value(trace, value, None), kind)
+        return emit_splat(trace, shape, element, dtype)
+
+
+def emit_single(trace: TraceServices, scalar: IrScalar) -> IrTensor:
     """Emit the 0-d tensor of a scalar."""
     with trace.emitting():
         value = scalar.to(scalar.dtype).ir_value
@@ -170,7 +208,7 @@ def emit_single(trace: IrTrace, scalar: IrScalar) -> IrTensor:
         return IrImmediateTensor(made, scalar.dtype)
 
 
-def emit_cast(trace: IrTrace, source: IrTensor, shape: Sequence[int]) -> Value:
+def emit_cast(trace: TraceServices, source: IrTensor, shape: Sequence[int]) -> Value:
     """Emit `source` with some sizes of its type made static or dynamic; they must agree.
 
     Raises:
@@ -187,7 +225,7 @@ def emit_cast(trace: IrTrace, source: IrTensor, shape: Sequence[int]) -> Value:
         return tensor_dialect.cast(type_, source.ir_value)
 
 
-def require_equal(trace: IrTrace, left: Size, right: Size, what: str) -> None:
+def require_equal(trace: TraceServices, left: Size, right: Size, what: str) -> None:
     """Emit a check that two sizes are equal, unless that is known.
 
     Raises:
@@ -201,13 +239,7 @@ def require_equal(trace: IrTrace, left: Size, right: Size, what: str) -> None:
     trace.require(left == right, f"{what} {expected}")
 
 
-def emit_check(trace: IrTrace, condition: Value, message: str) -> None:
-    """Emit a check that stops the program with a message unless a bool is true."""
-    with trace.emitting():
-        emit_requirement(condition, message)
-
-
-def emit_copy(trace: IrTrace, source: IrTensor) -> IrTensor:
+def emit_copy(trace: TraceServices, source: IrTensor) -> IrTensor:
     """Emit a copy of a tensor that IREE does not see through.
 
     IREE (3.13) elides plain copies between globals, after which an update in place of one changes
@@ -225,7 +257,7 @@ def emit_copy(trace: IrTrace, source: IrTensor) -> IrTensor:
         return sized(trace, copied, source.dtype, source.shape)
 
 
-def emit_global_load(trace: IrTrace, source: TensorGlobal) -> Value:
+def emit_global_load(trace: TraceServices, source: TensorGlobal) -> Value:
     """Emit the load of a tensor global, as a tensor of its element type."""
     reference = {"global": FlatSymbolRefAttr.get(source.symbol, trace.context)}
     with trace.emitting():
@@ -235,7 +267,7 @@ def emit_global_load(trace: IrTrace, source: TensorGlobal) -> Value:
         return arith.cmpi(1, loaded.result, _zeros(source.type))
 
 
-def emit_global_store(trace: IrTrace, target: TensorGlobal, value: Value) -> None:
+def emit_global_store(trace: TraceServices, target: TensorGlobal, value: Value) -> None:
     """Emit the store of a tensor to a global of its type."""
     reference = {"global": FlatSymbolRefAttr.get(target.symbol, trace.context)}
     with trace.emitting():

@@ -1,11 +1,11 @@
-"""Traced tensors."""
+"""Tensors of a traced procedure: operators, sizes and assignment of values known at run time."""
 
 from __future__ import annotations
 
 import functools
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import torch
 from iree.compiler.dialects import tensor as tensor_dialect
@@ -13,22 +13,16 @@ from iree.compiler.ir import Block, InsertionPoint, Operation, OpView, Type, Val
 
 from ...ir.elements import dtype_row
 from .arithmetic import KIND_OF_DTYPE, index_constant
-from .indexing import read, write
 from .intrinsics import Intrinsic
-from .scalars import IrImmediateScalar, IrScalar
+from .scalars import IrImmediateScalar, IrScalar, Size
+from .services import TraceServices
 from .sizes import is_dynamic, render_shape
-
-if TYPE_CHECKING:
-    from ..module.trace import IrTrace
 
 FRESH: frozenset[str] = frozenset()
 """Origins of a tensor that an operation computes."""
 
 ANYWHERE = frozenset({"?"})
 """Origins of a tensor that may be the contents of any global, such as an argument."""
-
-Size: TypeAlias = int | IrScalar
-"""A size of a traced tensor: a number, or a traced one where it is dynamic."""
 
 
 def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -183,7 +177,7 @@ class IrTensor(Intrinsic):
     def state_size(self, axis: int, value: Value) -> None:
         """State one dynamic size, so that it need not be read."""
         self._sizes[axis] = value
-        self._trace.sizes.add(value)
+        self._trace.dim_values.add(value)
 
     def stated_sizes(self) -> dict[int, Value]:
         """Return the dynamic sizes that are known as values, by dimension."""
@@ -246,10 +240,11 @@ class IrTensor(Intrinsic):
         self.refuse("`in`", "compare with `==` and reduce with .any()")
 
     def __getitem__(self, index: Any) -> IrTensor:
-        return read(self, index)
+        part: IrTensor = self.trace.read(self, index)
+        return part
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.assign(write(self, index, value))
+        self.assign(self.trace.write(self, index, value))
 
     @classmethod
     def __torch_function__(
@@ -330,7 +325,7 @@ class IrImmediateTensor(IrTensor):
         self._value = ir_value
         self._part_of = part_of
 
-    def resolve_ir_values(self, proc_trace: IrTrace) -> Sequence[Value]:
+    def resolve_ir_values(self, proc_trace: TraceServices) -> Sequence[Value]:
         """Return the value."""
         return [self._value]
 

@@ -11,7 +11,7 @@ from iree.compiler.ir import Context, Module
 
 from pelton import aot
 from pelton.aot import CompiledModule
-from pelton.aot.procedural.calls.programs import ProgramTable
+from pelton.aot.procedural.calls.captured import ProgramTable
 
 from ...programs import check_ir
 
