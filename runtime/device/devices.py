@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import DeviceError
-from .cpu import WORKER_STACK_BYTES, available_processors
+from .cpu import WORKER_STACK_BYTES, available_cpus
 
 ALIASES = {"rocm": "hip"}
 """Names that users know for IREE's drivers; `cpu` is one of two."""
@@ -81,7 +81,7 @@ def _driver_of(name: str) -> str:
     its processor with the caller, who does not sleep while waiting.
     """
     if name == "cpu":
-        return "local-sync" if 1 in (_thread_count, available_processors()) else "local-task"
+        return "local-sync" if 1 in (_thread_count, available_cpus()) else "local-task"
     return ALIASES.get(name, name)
 
 
@@ -108,7 +108,7 @@ class Device:
     dlpack: tuple[int, int]
 
     @property
-    def is_processor(self) -> bool:
+    def is_cpu(self) -> bool:
         """Whether its memory is that of the host."""
         return self.dlpack[0] == _PROCESSOR
 
@@ -128,7 +128,7 @@ def open_device(uri: str) -> Device:
         DeviceError: There is no such driver, or no such device; names those that there are.
 
     Example:
-        >>> open_device("cpu").is_processor, str(open_device("local-sync"))
+        >>> open_device("cpu").is_cpu, str(open_device("local-sync"))
         (True, 'local-sync')
     """
     name, colon, index = uri.partition(":")
@@ -150,7 +150,7 @@ def open_devices(uris: Sequence[str]) -> tuple[Device, ...]:
 
     Example:
         >>> first, second = open_devices(["cpu", "cpu"])
-        >>> first.hal is second.hal, second.is_processor
+        >>> first.hal is second.hal, second.is_cpu
         (False, True)
     """
     opened: list[Device] = []

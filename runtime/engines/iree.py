@@ -61,7 +61,7 @@ def _open_devices(path: Path, named: str | Sequence[str], count: int) -> tuple[D
             f"{len(names)}: {', '.join(names) or 'none'}"
         )
     devices = open_devices(names)
-    if count > 1 and not all(device.is_processor for device in devices):
+    if count > 1 and not all(device.is_cpu for device in devices):
         raise DeviceError(
             f"{path} is for {count} devices; several devices of a program must be processors, as "
             f"in device={['cpu'] * count}, got {', '.join(names)}"
@@ -98,7 +98,7 @@ class IreeModule:
         parameters: Any = None,
         allow_unused_parameters: bool = False,
     ) -> None:
-        vmfb.check_processor(info, str(path))
+        vmfb.check_cpu(info, str(path))
         self.path = path
         self.info = info
         self.stream: int | None = None
@@ -127,7 +127,7 @@ class IreeModule:
         given = archives.load_parameters(parameters, tuple(needed) or ("model",))
         if self.info.versions:  # else another tool made the module, and what it needs is not known
             archives.check_parameters(needed, given, allow_unused=allow_unused)
-        in_place = self.device.is_processor
+        in_place = self.device.is_cpu
         providers = [
             source.provider(scope, needed.get(scope), in_place=in_place)
             for scope, source in given.items()

@@ -303,7 +303,7 @@ def test_version_of_the_compiler_is_part_of_the_key(monkeypatch: pytest.MonkeyPa
 
 def test_this_processor_is_part_of_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     here, generic = identity(), identity(target_cpu="generic")
-    monkeypatch.setattr(iree_target, "processor_identity", lambda: {"model": "another"})
+    monkeypatch.setattr(iree_target, "cpu_identity", lambda: {"model": "another"})
     assert identity() != here
     assert identity(target_cpu="generic") == generic
 
@@ -328,7 +328,7 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         raise AssertionError("the compiler was run")
 
     def forbid() -> None:
-        for name in ("compile_file", "compile_file_isolated", "processor_target"):
+        for name in ("compile_file", "compile_file_isolated", "cpu_target"):
             monkeypatch.setattr(iree_target, name, refuse)
 
     return forbid
