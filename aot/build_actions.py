@@ -31,7 +31,7 @@ from iree.build.executor import (
     Scheduler,
 )
 
-from pelton.runtime.device.cpu import available_processors
+from pelton.runtime.device.cpu import available_cpus
 
 from .build_origin import Origin, call_pickled, dumps
 from .capture.parameters.archives import ParameterArchiveBuilder
@@ -352,7 +352,7 @@ def _stated_processes() -> int:
         stated = None
     if stated is not None and stated < 1:
         raise ExportError(f"--generate-jobs must be 1 or more, got {stated}")
-    return stated or available_processors()
+    return stated or available_cpus()
 
 
 # For messages

@@ -72,8 +72,8 @@ def run(args: argparse.Namespace) -> int:
         raise ExportError("--plot needs matplotlib: pip install 'pelton[bench]'")
     with stage("loading PyTorch"):
         from pelton.aot.bench import Settings, measure, save_figure
-        from pelton.runtime.device.cpu import available_processors
-    processors = available_processors()
+        from pelton.runtime.device.cpu import available_cpus
+    processors = available_cpus()
     report = measure(
         [sys.executable, "-m", "pelton.cli.bench_worker"],
         args.program,

@@ -74,12 +74,12 @@ def run(args: argparse.Namespace) -> int:
         DeviceError: The Ray cluster cannot be reached.
     """
     with stage("loading the compiler"):
-        from pelton.runtime.device.cpu import available_processors
+        from pelton.runtime.device.cpu import available_cpus
 
         from .jobs.matrix import read_jobs
         from .jobs.schedule import Schedule
     jobs = read_jobs(args.file, args.output)
-    count = args.jobs or available_processors()
+    count = args.jobs or available_cpus()
     limit = args.jobs or (len(jobs) if args.executor == "ray" else count)
     # Results have stdout for themselves: Ray prints what it has to say of workers that died.
     to_stderr = contextlib.redirect_stdout(sys.stderr)

@@ -1,19 +1,19 @@
-"""IREE's compiler, and what is changed in a program between its phases.
+"""IREE's compiler in a session or child process, and the passes that run between its phases.
 
-It knows MLIR and IREE, and neither torch nor the rest of Pelton, so that a compile in a process of
-its own starts at once.
+This package knows MLIR and IREE, and neither torch nor the rest of Pelton, so that a compile in a
+process of its own starts at once.
 """
 
 from .errors import CompilerFailed
-from .passes import Changes, channels_of_tile
+from .passes import PhasePasses, output_channel_tile
 from .process import compile_file_isolated, cpu_target
 from .session import compile_file
 
 __all__ = [
-    "Changes",
     "CompilerFailed",
-    "channels_of_tile",
+    "PhasePasses",
     "compile_file",
     "compile_file_isolated",
     "cpu_target",
+    "output_channel_tile",
 ]

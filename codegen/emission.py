@@ -1,4 +1,4 @@
-"""Operations that changes of a program put in, at the insertion point and location that is set."""
+"""IR builders: constants, sizes and filled tensors, at the current insertion point and location."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from iree.compiler.ir import (
 )
 
 DYNAMIC = ShapedType.get_dynamic_size()
-"""What a type has for a size that it does not know."""
+"""The size of a dynamic dimension in a type."""
 
 
 def create(
@@ -28,7 +28,14 @@ def create(
     operands: Sequence[Value],
     attributes: Mapping[str, Attribute] | None = None,
 ) -> Value:
-    """Create an operation and return its one result."""
+    """Create an operation and return its one result.
+
+    Args:
+        name: The operation, such as `arith.addi`.
+        kind: The type of the result.
+        operands: The operands.
+        attributes: The attributes by name.
+    """
     return Operation.create(name, [kind], operands, attributes=dict(attributes or {})).result
 
 
@@ -44,12 +51,12 @@ def size_of(tensor: Value, axis: int) -> Value:
 
 
 def filled(value: Value, kind: Type, sizes: Sequence[Value]) -> Value:
-    """Return a tensor of a type whose elements are all one value.
+    """Return a tensor filled with a scalar.
 
     Args:
-        value: A scalar.
-        kind: The type.
-        sizes: The sizes that the type does not know.
+        value: The scalar.
+        kind: The type of the tensor.
+        sizes: The sizes of its dynamic dimensions.
     """
     empty = create("tensor.empty", kind, sizes)
     segments = {"operandSegmentSizes": DenseI32ArrayAttr.get([1, 1])}

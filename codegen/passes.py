@@ -1,64 +1,73 @@
-"""What is changed in a program while it is compiled, and at which phase."""
+"""Phase passes: the rewrites of a program between the phases of IREE's compiler."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from iree.compiler.ir import Operation
 
-from .faults.const_eval_barriers import keep_from_evaluation
-from .faults.conv_tiles import enlarge_tiles
-from .faults.data_tiling import choose_products
-from .faults.invariant_reductions import mend_reductions
-from .faults.padded_convolutions import write_pads_as_slices
-from .faults.workload_ordinals import mend_workloads
+from .faults.const_eval_barriers import insert_const_eval_barriers
+from .faults.conv_tiles import override_conv_lowering_config
+from .faults.data_tiling import mark_static_matmuls
+from .faults.invariant_reductions import materialize_invariant_reduction_inputs
+from .faults.padded_convolutions import decompose_dynamic_pads
+from .faults.workload_ordinals import fix_workload_ordinals
+
+Pass = Callable[[Operation], None]
+"""Rewrites a module in place."""
 
 
 @dataclass(frozen=True)
-class Changes:
-    """What to change in a program between the phases of IREE's compiler.
+class PhasePasses:
+    """The passes to run between the phases of IREE's compiler.
 
-    In every program, sums and products of numbers that are all the same are put right
-    (`constant_reductions.py`).
+    Reductions with loop-invariant operands are rewritten in every program
+    (`faults/const_eval_barriers.py`, `faults/invariant_reductions.py`).
 
     Attributes:
-        sizes_vary: The program has sizes that only a call tells: write its pads another way
-            (`pads.py`), choose the products of matrices whose data are tiled (`data_tiling.py`),
-            and put right what IREE gets wrong about such sizes (`workloads.py`).
-        tile: The most output channels of the larger tiles for convolutions of dynamic width, from
-            `channels_of_tile`; 0: IREE's tiles stay. See `tiles.py`.
+        dynamic_sizes: Whether the program has dynamic sizes. Then pads are decomposed
+            (`faults/padded_convolutions.py`), data tiling is limited to the matrix products that
+            it can take (`faults/data_tiling.py`), and workload ordinals are fixed
+            (`faults/workload_ordinals.py`).
+        channel_tile: The most output channels in a tile of a convolution of dynamic width, from
+            `output_channel_tile`; 0: IREE's own tiles (`faults/conv_tiles.py`).
 
     Example:
-        >>> [phase for phase, _ in Changes(tile=64).by_phase()]
+        >>> [phase for phase, _ in PhasePasses(channel_tile=64).pipeline()]
         ['preprocessing', 'executable-sources', 'executable-configurations']
     """
 
-    sizes_vary: bool = False
-    tile: int = 0
+    dynamic_sizes: bool = False
+    channel_tile: int = 0
 
-    def by_phase(self) -> Iterator[tuple[str, Callable[[Operation], None]]]:
-        """Yield the phase at whose end each change is made, and the change of a module."""
-        if self.sizes_vary:
-            yield "input", write_pads_as_slices
-        yield "preprocessing", keep_from_evaluation
-        if self.sizes_vary:
-            yield "global-optimization", choose_products
-        yield "executable-sources", mend_reductions
-        if self.sizes_vary:
-            yield "executable-sources", mend_workloads
-        if self.tile:
-            yield "executable-configurations", lambda module_op: enlarge_tiles(module_op, self.tile)
+    def pipeline(self) -> Iterator[tuple[str, Pass]]:
+        """Yield each pass with the phase that it runs after, in the order of the phases."""
+        if self.dynamic_sizes:
+            yield "input", decompose_dynamic_pads
+        yield "preprocessing", insert_const_eval_barriers
+        if self.dynamic_sizes:
+            yield "global-optimization", mark_static_matmuls
+        yield "executable-sources", materialize_invariant_reduction_inputs
+        if self.dynamic_sizes:
+            yield "executable-sources", fix_workload_ordinals
+        if self.channel_tile:
+            override = functools.partial(override_conv_lowering_config, channels=self.channel_tile)
+            yield "executable-configurations", override
 
 
-def channels_of_tile(features: Collection[str]) -> int:
-    """Return how many output channels of four places a processor's registers hold as float32.
+def output_channel_tile(features: Collection[str]) -> int:
+    """Return the most output channels of a convolution tile that fits a CPU's vector registers.
 
     Args:
-        features: What the processor can do, as LLVM names it.
+        features: The CPU's features in LLVM's spelling.
+
+    Returns:
+        The number of float32 channels for a tile of four pixels.
 
     Example:
-        >>> channels_of_tile(["avx2", "avx512f"])
+        >>> output_channel_tile(["avx2", "avx512f"])
         64
     """
     return 64 if "avx512f" in features else 16

@@ -1,4 +1,4 @@
-"""One compile with IREE in a process of its own, so that a crash is an error like another."""
+"""Child processes: a compile with IREE that may crash without harm to this process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any
 from iree.compiler.api import Session, ctypes_dl
 
 from .errors import CompilerFailed
-from .passes import Changes
+from .passes import PhasePasses
 from .session import compile_with
 
 _PROGRAM = """\
@@ -33,55 +33,55 @@ main()
 
 
 def compile_file_isolated(
-    source: Path, target: Path, flags: Sequence[str], changes: Changes | None = None
+    source: Path, target: Path, flags: Sequence[str], passes: PhasePasses | None = None
 ) -> None:
-    """Compile in a child process, so that a crash of the compiler is an error like another.
+    """Compile in a child process, so that a crash of the compiler raises `CompilerFailed`.
 
     Args:
         source: The module, text or bytecode.
         target: The file to write.
         flags: Flags of `iree-compile`, those of MLIR and LLVM among them.
-        changes: What to change on the way; None: nothing.
+        passes: The passes to run between the phases; None: none.
 
     Raises:
         CompilerFailed: The compiler refused a flag or the module, or crashed.
     """
-    if changes is None:
+    if passes is None:
         tool = Path(ctypes_dl.__file__).parent.parent / "_mlir_libs" / "iree-compile"
         command = [str(tool), str(source), "-o", str(target), *flags]  # starts faster than Python
     else:
         program = _PROGRAM.format(__name__)
-        stated = json.dumps(dataclasses.asdict(changes))
+        stated = json.dumps(dataclasses.asdict(passes))
         child = [sys.executable, "-c", program, json.dumps(sys.path), stated]
         command = [*child, str(source), str(target), *flags]
-    status, said = _run(command)
+    status, diagnostics = _run(command)
     if status < 0:
-        raise CompilerFailed(f"the compiler crashed (signal {-status})\n{said}")
+        raise CompilerFailed(f"the compiler crashed (signal {-status})\n{diagnostics}")
     if status:
-        raise CompilerFailed(said)
+        raise CompilerFailed(diagnostics)
 
 
 def main() -> None:
-    """Compile as the command line says: what to change, source, target, flags; in the child."""
+    """Compile in the child; the command line has the passes, source, target and flags."""
     stated, source, target, *flags = sys.argv[2:]
     ctypes_dl._initializeGlobalCL("iree-compile", *flags)
     session = Session()
     with session.invocation() as invocation:
         invocation.enable_console_diagnostics()
         try:
-            changes = Changes(**json.loads(stated))
-            compile_with(session, invocation, Path(source), Path(target), changes)
+            passes = PhasePasses(**json.loads(stated))
+            compile_with(session, invocation, Path(source), Path(target), passes)
         except CompilerFailed as error:
             print(error.diagnostics, file=sys.stderr, flush=True)
             os._exit(1)
-    os._exit(0)  # nothing is left to do that is worth the time
+    os._exit(0)  # without the time that the interpreter's end takes
 
 
 def _run(command: Sequence[str]) -> tuple[int, str]:
     """Run a tool; return its status and its diagnostics.
 
-    Whatever ends the wait, an interrupt for instance, ends the tool with all that it has started,
-    and removes the files that it was working on.
+    An exception that ends the wait, such as an interrupt, kills the tool with all processes that
+    it has started, and removes their temporary files.
     """
     with tempfile.TemporaryDirectory(prefix="pelton-") as folder:
         child = subprocess.Popen(
@@ -94,24 +94,24 @@ def _run(command: Sequence[str]) -> tuple[int, str]:
             start_new_session=True,
         )
         try:
-            said = child.communicate()[1]
+            diagnostics = child.communicate()[1]
         except BaseException:
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
             raise
-        return child.returncode, said
+        return child.returncode, diagnostics
 
 
 @functools.lru_cache(maxsize=32)
 def cpu_target(cpu: str, features: str) -> dict[str, Any]:
-    """Return what the compiler makes of a processor: its name, architecture and features.
+    """Return the architecture, name and features of a CPU, as the compiler resolves them.
 
     Args:
-        cpu: As for `--iree-llvmcpu-target-cpu`: `host`, `generic`, or a processor's name.
+        cpu: As for `--iree-llvmcpu-target-cpu`: `host`, `generic`, or a CPU's name.
         features: As for `--iree-llvmcpu-target-cpu-features`; may be empty.
 
     Raises:
-        CompilerFailed: The compiler does not know the processor.
+        CompilerFailed: The compiler does not know the CPU.
     """
     probe = "func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = arith.addf %a, %a"
     probe += " : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n"

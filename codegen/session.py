@@ -1,4 +1,4 @@
-"""One compile with IREE in this process, by a session of its own."""
+"""Compiler sessions: one compile with IREE in this process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from iree.compiler.api import Invocation, Output, Session, Source, ctypes_dl
 
 from .errors import CompilerFailed
-from .passes import Changes
+from .passes import PhasePasses
 
 _SEVERITIES = ("note", "warning", "error", "remark")
 _CALLBACK = ctypes.CFUNCTYPE(
@@ -21,7 +21,7 @@ _STARTUP_LOCK = threading.Lock()
 
 
 def compile_file(
-    source: Path, target: Path, flags: Sequence[str], changes: Changes | None = None
+    source: Path, target: Path, flags: Sequence[str], passes: PhasePasses | None = None
 ) -> None:
     """Compile an MLIR file to VM bytecode in this process.
 
@@ -29,22 +29,22 @@ def compile_file(
         source: The module, text or bytecode; it is mapped, not copied.
         target: The file to write.
         flags: Flags of `iree-compile` that belong to a session.
-        changes: What to change on the way; None: nothing.
+        passes: The passes to run between the phases; None: none.
 
     Raises:
         CompilerFailed: The compiler refused a flag or the module.
     """
     with _STARTUP_LOCK:  # the library initialises itself on the first session
         session = Session()
-    said: list[str] = []
+    diagnostics: list[str] = []
     try:
         session.set_flags(*flags)
         with session.invocation() as invocation:
-            keep = _listen(invocation, said)
-            compile_with(session, invocation, source, target, changes)
-            del keep
+            callback = _collect_diagnostics(invocation, diagnostics)
+            compile_with(session, invocation, source, target, passes)
+            del callback
     except (CompilerFailed, ValueError) as error:
-        raise CompilerFailed("\n".join([*said, *filter(None, [str(error)])])) from error
+        raise CompilerFailed("\n".join([*diagnostics, *filter(None, [str(error)])])) from error
     finally:
         session.close()
 
@@ -54,35 +54,24 @@ def compile_with(
     invocation: Invocation,
     source: Path,
     target: Path,
-    changes: Changes | None,
+    passes: PhasePasses | None,
 ) -> None:
     """Compile an MLIR file with a session that has its flags.
 
     Args:
         session: The session.
-        invocation: The session's invocation, which tells its diagnostics to whom it may concern.
+        invocation: The session's invocation, which reports its diagnostics already.
         source: The module.
         target: The file to write.
-        changes: What to change on the way; None: nothing.
+        passes: The passes to run between the phases; None: none.
 
     Raises:
         CompilerFailed: The compiler refused the module.
     """
-    module_op = reached = None
     if not invocation.parse_source(Source.open_file(session, str(source))):
         raise CompilerFailed("")
-    for phase, change in changes.by_phase() if changes else ():
-        if phase != reached:
-            _set_phase(invocation, "To", phase)
-            _execute(invocation)
-            _set_phase(invocation, "From", phase)
-            reached = phase
-        if module_op is None:
-            context = session.context  # which owns the module from now on
-            module_op = invocation.export_module()
-            invocation.import_module(module_op)
-            assert context == module_op.context
-        change(module_op.operation)
+    if passes is not None:
+        _run_passes(session, invocation, passes)
     _set_phase(invocation, "To", "end")
     _execute(invocation)
     output = Output.open_file(str(target))
@@ -91,24 +80,41 @@ def compile_with(
     output.close()
 
 
+def _run_passes(session: Session, invocation: Invocation, passes: PhasePasses) -> None:
+    """Compile up to the last phase that a pass runs after, and run the passes on the way."""
+    module_op = reached = None
+    for phase, run in passes.pipeline():
+        if phase != reached:
+            _set_phase(invocation, "To", phase)
+            _execute(invocation)
+            _set_phase(invocation, "From", phase)
+            reached = phase
+        if module_op is None:
+            context = session.context  # owns the module from now on
+            module_op = invocation.export_module()
+            invocation.import_module(module_op)
+            assert context == module_op.context
+        run(module_op.operation)
+
+
 def _execute(invocation: Invocation) -> None:
     if not invocation.execute():
         raise CompilerFailed("")
 
 
 def _set_phase(invocation: Invocation, which: str, name: str) -> None:
-    """Set the phase at whose end a compile begins (`From`) or ends (`To`)."""
+    """Set the phase after which a compile begins (`From`) or ends (`To`)."""
     function = getattr(ctypes_dl._dylib, f"ireeCompilerInvocationSetCompile{which}Phase")
     function.argtypes, function.restype = [ctypes.c_void_p, ctypes.c_char_p], None
     function(invocation._inv_p, name.encode())
 
 
-def _listen(invocation: Invocation, said: list[str]) -> Any:
-    """Collect diagnostics into `said`; return what must live as long as the invocation."""
+def _collect_diagnostics(invocation: Invocation, diagnostics: list[str]) -> Any:
+    """Append diagnostics to a list; return the callback, which must outlive the invocation."""
 
     def on_diagnostic(severity: int, text: Any, length: int, _: Any) -> None:
         message = ctypes.string_at(text, length).decode(errors="replace")
-        said.append(f"{_SEVERITIES[severity % 4]}: {message}")
+        diagnostics.append(f"{_SEVERITIES[severity % 4]}: {message}")
 
     callback = _CALLBACK(on_diagnostic)
     enable = getattr(ctypes_dl._dylib, "ireeCompilerInvocationEnableCallbackDiagnostics", None)

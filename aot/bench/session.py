@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pelton.runtime.device.cpu import available_processors
+from pelton.runtime.device.cpu import available_cpus
 from pelton.runtime.progress import stage
 
 from ..spec.errors import ExportError
@@ -46,7 +46,7 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        here = available_processors()
+        here = available_cpus()
         if not 1 <= self.threads <= here:
             raise ExportError(f"threads must be 1 to {here} on this machine, got {self.threads}")
         if self.seconds <= 0:

@@ -1,47 +1,39 @@
-"""Which products of matrices have their data arranged in tiles, where sizes vary.
+"""Data tiling of the matrix products that reduce over a static size.
 
-IREE's data tiling takes every product. Of those that sum over a dynamic size, the values of an
-attention for one, it fails to compile what arranges their operands («no basis element may be
-statically non-positive», 3.13). A product that has the attribute which IREE would set itself is
-taken, and then it takes no others.
+IREE's data tiling takes every product. For one that reduces over a dynamic size, such as the
+product of attention weights and values, it fails to compile the encoding of the operands
+(«no basis element may be statically non-positive», 3.13). Where any product has the attribute
+that IREE would set itself, IREE sets none, and tiles only the products that have it.
 """
 
 from __future__ import annotations
 
 import re
 
-from iree.compiler.ir import (
-    ArrayAttr,
-    Operation,
-    RankedTensorType,
-    ShapedType,
-    UnitAttr,
-    WalkResult,
-)
+from iree.compiler.ir import ArrayAttr, Operation, RankedTensorType, UnitAttr
+
+from ..emission import DYNAMIC
+from ..linalg import operations_in
 
 _HINT = "iree.opt.data_tiling"
-_PLACES = re.compile(r"d(\d+)")
+_LOOP = re.compile(r"d(\d+)")
 
 
-def choose_products(module_op: Operation) -> None:
-    """Mark the products of two matrices that sum over a static size.
+def mark_static_matmuls(module_op: Operation) -> None:
+    """Set the data tiling hint on each product of two matrices that reduces over a static size.
 
     Args:
         module_op: A module at the end of the phase `global-optimization`; changed in place.
     """
-
-    def visit(op: Operation) -> WalkResult:
-        if op.name == "linalg.matmul" and _sums_over_static_size(op):
-            op.attributes[_HINT] = UnitAttr.get(op.context)
-        return WalkResult.ADVANCE
-
-    module_op.walk(visit)
+    for product in operations_in(module_op, "linalg.matmul"):
+        if _reduces_static_size(product):
+            product.attributes[_HINT] = UnitAttr.get(product.context)
 
 
-def _sums_over_static_size(product: Operation) -> bool:
-    """Tell whether the last loop of a product, the one that sums, has a static size."""
+def _reduces_static_size(product: Operation) -> bool:
+    """Tell whether the reduction loop of a product, its last one, has a static size."""
     left = str(ArrayAttr(product.attributes["indexing_maps"])[0])
-    loops, _, places = left.partition("->")
-    summed = _PLACES.findall(places).index(_PLACES.findall(loops)[-1])
+    loops, _, axes = left.partition("->")
+    reduced = _LOOP.findall(axes).index(_LOOP.findall(loops)[-1])
     shape = RankedTensorType(product.operands[0].type).shape
-    return bool(shape[summed] != ShapedType.get_dynamic_size())
+    return bool(shape[reduced] != DYNAMIC)

@@ -1,10 +1,11 @@
-"""Padded tensors of dynamic sizes, as slices of filled ones.
+"""Pads of dynamic size, decomposed into slices of filled tensors.
 
-The pass that puts the channels of convolutions last (`iree-preprocessing-convert-conv-to-channels-
-last`) moves transpositions past a `tensor.pad`, and forgets the dynamic sizes of its result
-(«'tensor.empty' op incorrect number of dynamic sizes», 3.13): a convolution before a padded pooling
-or a depthwise one does not compile for a batch of dynamic size. IREE itself writes pads as slices
-later on. Those of other convolutions stay: the pass needs them, and gets them right.
+The pass that makes convolutions channels-last
+(`iree-preprocessing-convert-conv-to-channels-last`) moves transpositions past a `tensor.pad` and
+drops the dynamic sizes of its result («'tensor.empty' op incorrect number of dynamic sizes»,
+3.13): a convolution before a padded pooling or a depthwise convolution does not compile for a
+dynamic batch. IREE itself decomposes pads later on. Pads of other convolutions are left as they
+are: the pass needs them and handles them correctly.
 """
 
 from __future__ import annotations
@@ -17,60 +18,52 @@ from iree.compiler.ir import (
     Operation,
     RankedTensorType,
     Value,
-    WalkResult,
 )
 
 from ..emission import DYNAMIC, create, filled, index, size_of
+from ..linalg import operations_in
 
 
-def write_pads_as_slices(module_op: Operation) -> None:
-    """Replace pads with dynamic sizes that no convolution takes.
+def decompose_dynamic_pads(module_op: Operation) -> None:
+    """Replace pads of dynamic size, unless a channels-last convolution reads them.
 
     Args:
         module_op: A module at the end of the phase `input`; changed in place.
     """
-    pads: list[tuple[Operation, Value]] = []
-
-    def visit(op: Operation) -> WalkResult:
-        if op.name == "tensor.pad" and _is_to_be_replaced(op):
-            filling = _filling(op)
-            if filling is not None:
-                pads.append((op, filling))
-        return WalkResult.ADVANCE
-
-    module_op.walk(visit)
-    for pad, filling in pads:
-        with InsertionPoint(pad), pad.location:
-            pad.result.replace_all_uses_with(_slice_of_filled(pad, filling))
-        pad.erase()
+    for pad in operations_in(module_op, "tensor.pad"):
+        padding = _padding_value(pad)
+        if padding is not None and _is_dynamic(pad) and not _feeds_convolution(pad):
+            with InsertionPoint(pad), pad.location:
+                pad.result.replace_all_uses_with(_slice_of_filled(pad, padding))
+            pad.erase()
 
 
-def _is_to_be_replaced(pad: Operation) -> bool:
-    if DYNAMIC not in RankedTensorType(pad.result.type).shape:
-        return False
+def _is_dynamic(pad: Operation) -> bool:
+    """Tell whether a pad of static widths has a result of dynamic size."""
     if DYNAMIC in (*_sizes(pad, "static_low"), *_sizes(pad, "static_high")):
         return False
-    return not any(_is_moved_past(use.owner.operation.name) for use in pad.result.uses)
+    return DYNAMIC in RankedTensorType(pad.result.type).shape
 
 
-def _is_moved_past(user: str) -> bool:
-    """Tell whether the pass makes an operation of a name channels-last, and its pad with it."""
-    return "conv" in user and "depthwise" not in user
+def _feeds_convolution(pad: Operation) -> bool:
+    """Tell whether a pad is read by a convolution that the pass makes channels-last."""
+    users = (use.owner.operation.name for use in pad.result.uses)
+    return any("conv" in user and "depthwise" not in user for user in users)
 
 
 def _sizes(op: Operation, name: str) -> list[int]:
     return list(DenseI64ArrayAttr(op.attributes[name]))
 
 
-def _filling(pad: Operation) -> Value | None:
-    """Return the one value that a pad fills with; None where it computes values."""
+def _padding_value(pad: Operation) -> Value | None:
+    """Return the scalar that a pad fills with; None where its body computes one per element."""
     (block,) = pad.regions[0].blocks
     (*computed, end) = block.operations
     value = end.operation.operands[0]
     return None if computed or value.owner == block else value
 
 
-def _slice_of_filled(pad: Operation, filling: Value) -> Value:
+def _slice_of_filled(pad: Operation, padding: Value) -> Value:
     source, kind = pad.operands[0], RankedTensorType(pad.result.type)
     inner = list(RankedTensorType(source.type).shape)
     low, high = _sizes(pad, "static_low"), _sizes(pad, "static_high")
@@ -87,5 +80,5 @@ def _slice_of_filled(pad: Operation, filling: Value) -> Value:
         "static_strides": DenseI64ArrayAttr.get([1] * kind.rank),
         "operandSegmentSizes": DenseI32ArrayAttr.get([1, 1, 0, len(sizes), 0]),
     }
-    operands = [source, filled(filling, kind, padded), *sizes]
+    operands = [source, filled(padding, kind, padded), *sizes]
     return create("tensor.insert_slice", kind, operands, slices)

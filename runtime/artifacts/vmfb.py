@@ -173,7 +173,7 @@ def _check_checksums(file: Any, members: list[zipfile.ZipInfo], path: Path) -> N
                 )
 
 
-def check_processor(info: VmfbInfo, path: str) -> None:
+def check_cpu(info: VmfbInfo, path: str) -> None:
     """Refuse a module that was made for a processor that this machine has not.
 
     Raises:

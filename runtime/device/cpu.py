@@ -16,11 +16,11 @@ IREE's own default is 128 KiB; programs that need more for their tiles crash the
 """
 
 
-def available_processors() -> int:
+def available_cpus() -> int:
     """Return how many processors this process may use, which may be fewer than the machine has.
 
     Example:
-        >>> 1 <= available_processors()
+        >>> 1 <= available_cpus()
         True
     """
     if hasattr(os, "sched_getaffinity"):
@@ -29,13 +29,13 @@ def available_processors() -> int:
 
 
 @functools.lru_cache(maxsize=1)
-def processor_features() -> dict[str, bool]:
+def cpu_features() -> dict[str, bool]:
     """Return which of the features that IREE's runtime can detect this processor has.
 
     The names are LLVM's (`avx2`, `dotprod`). Empty where the runtime's detection tool is missing.
 
     Example:
-        >>> all(isinstance(has, bool) for has in processor_features().values())
+        >>> all(isinstance(has, bool) for has in cpu_features().values())
         True
     """
     try:
@@ -68,7 +68,7 @@ def cpu_identity() -> dict[str, str]:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
-        return {**found, **{name: str(has) for name, has in processor_features().items()}}
+        return {**found, **{name: str(has) for name, has in cpu_features().items()}}
     for line in lines:
         name, _, value = line.partition(":")
         if name.strip() in _IDENTIFYING:
@@ -85,5 +85,5 @@ def missing_features(needed: Iterable[str]) -> list[str]:
         >>> missing_features([])
         []
     """
-    here = processor_features()
+    here = cpu_features()
     return [name for name in needed if here.get(name) is False]

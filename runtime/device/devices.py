@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import DeviceError
-from .cpu import WORKER_STACK_BYTES, available_processors
+from .cpu import WORKER_STACK_BYTES, available_cpus
 
 ALIASES = {"rocm": "hip"}
 """Names that users know for IREE's drivers; `cpu` is one of two."""
@@ -81,7 +81,7 @@ def _driver_of(name: str) -> str:
     its processor with the caller, who does not sleep while waiting.
     """
     if name == "cpu":
-        return "local-sync" if 1 in (_thread_count, available_processors()) else "local-task"
+        return "local-sync" if 1 in (_thread_count, available_cpus()) else "local-task"
     return ALIASES.get(name, name)
 
 

@@ -98,7 +98,7 @@ class IreeModule:
         parameters: Any = None,
         allow_unused_parameters: bool = False,
     ) -> None:
-        vmfb.check_processor(info, str(path))
+        vmfb.check_cpu(info, str(path))
         self.path = path
         self.info = info
         self.stream: int | None = None

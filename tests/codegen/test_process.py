@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pelton.codegen import Changes, CompilerFailed, compile_file, compile_file_isolated
+from pelton.codegen import CompilerFailed, PhasePasses, compile_file, compile_file_isolated
 
 DOUBLE = """
 func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
@@ -18,7 +18,7 @@ func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
 """
 FLAGS = ["--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=generic"]
 Compile = Callable[..., Any]
-CHANGES = [None, Changes(), Changes(sizes_vary=True)]
+PASSES = [None, PhasePasses(), PhasePasses(dynamic_sizes=True)]
 
 
 @pytest.fixture
@@ -28,41 +28,41 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("changes", CHANGES)
-def test_both_ways_give_the_same_bytes(source: Path, changes: Changes | None) -> None:
+@pytest.mark.parametrize("passes", PASSES)
+def test_both_ways_give_the_same_bytes(source: Path, passes: PhasePasses | None) -> None:
     here, there = source.with_name("here.vmfb"), source.with_name("there.vmfb")
-    compile_file(source, here, FLAGS, changes)
-    compile_file_isolated(source, there, FLAGS, changes)
+    compile_file(source, here, FLAGS, passes)
+    compile_file_isolated(source, there, FLAGS, passes)
     assert here.read_bytes() == there.read_bytes()
 
 
-@pytest.mark.parametrize("changes", CHANGES)
+@pytest.mark.parametrize("passes", PASSES)
 @pytest.mark.parametrize("compile_it", [compile_file, compile_file_isolated])
 def test_a_refused_module_says_why(
-    source: Path, changes: Changes | None, compile_it: Compile
+    source: Path, passes: PhasePasses | None, compile_it: Compile
 ) -> None:
     source.write_text(DOUBLE.replace("arith.addf", "arith.andi"))
     with pytest.raises(CompilerFailed) as caught:
-        compile_it(source, source.with_name("m.vmfb"), FLAGS, changes)
+        compile_it(source, source.with_name("m.vmfb"), FLAGS, passes)
     assert "operand #0 must be" in caught.value.diagnostics
     assert not source.with_name("m.vmfb").exists()
 
 
-@pytest.mark.parametrize("changes", CHANGES)
+@pytest.mark.parametrize("passes", PASSES)
 @pytest.mark.parametrize("compile_it", [compile_file, compile_file_isolated])
 def test_an_unknown_flag_is_named(
-    source: Path, changes: Changes | None, compile_it: Compile
+    source: Path, passes: PhasePasses | None, compile_it: Compile
 ) -> None:
     with pytest.raises(CompilerFailed, match="no-such-flag"):
-        compile_it(source, source.with_name("m.vmfb"), [*FLAGS, "--no-such-flag"], changes)
+        compile_it(source, source.with_name("m.vmfb"), [*FLAGS, "--no-such-flag"], passes)
 
 
-@pytest.mark.parametrize("changes", CHANGES)
-def test_a_process_takes_the_flags_of_mlir_too(source: Path, changes: Changes | None) -> None:
+@pytest.mark.parametrize("passes", PASSES)
+def test_a_process_takes_the_flags_of_mlir_too(source: Path, passes: PhasePasses | None) -> None:
     flags = [*FLAGS, "--mlir-disable-threading"]
-    compile_file_isolated(source, source.with_name("m.vmfb"), flags, changes)
+    compile_file_isolated(source, source.with_name("m.vmfb"), flags, passes)
     with pytest.raises(CompilerFailed, match="mlir-disable-threading"):
-        compile_file(source, source.with_name("m.vmfb"), flags, changes)
+        compile_file(source, source.with_name("m.vmfb"), flags, passes)
 
 
 def test_a_process_imports_nothing_from_the_current_folder(
@@ -71,4 +71,6 @@ def test_a_process_imports_nothing_from_the_current_folder(
     for name in ("json", "tempfile", "ctypes"):
         (source.parent / f"{name}.py").write_text("raise SystemExit('wrong module')")
     monkeypatch.chdir(source.parent)
-    compile_file_isolated(source, source.with_name("m.vmfb"), FLAGS, Changes(sizes_vary=True))
+    compile_file_isolated(
+        source, source.with_name("m.vmfb"), FLAGS, PhasePasses(dynamic_sizes=True)
+    )

@@ -117,10 +117,10 @@ def _mutate_facts(data: bytes, chance: Any) -> bytes:
 
 
 def _read_facts(path: Path) -> Any:
-    from pelton.runtime.artifacts.vmfb import check_processor, read_info
+    from pelton.runtime.artifacts.vmfb import check_cpu, read_info
 
     info = read_info(path)
-    check_processor(info, str(path))
+    check_cpu(info, str(path))
     return info
 
 

@@ -314,7 +314,7 @@ def test_module_for_features_that_this_processor_lacks_is_refused(
     compiled: Compiled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "pelton.runtime.device.cpu.processor_features", lambda: {"sse2": True, "jumping": False}
+        "pelton.runtime.device.cpu.cpu_features", lambda: {"sse2": True, "jumping": False}
     )
     target = {"arch": platform.machine(), "cpu": "jumper", "features": ["sse2", "jumping"]}
     path = with_info(compiled("add_one"), tmp_path / "m.vmfb", target=target)

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from pelton.codegen import (
-    Changes,
     CompilerFailed,
-    channels_of_tile,
+    PhasePasses,
     compile_file,
     compile_file_isolated,
     cpu_target,
+    output_channel_tile,
 )
 from pelton.runtime.artifacts.vmfb import VmfbInfo, append_info
 from pelton.runtime.device.cpu import WORKER_STACK_BYTES, cpu_identity
@@ -202,9 +202,9 @@ class IreeTarget:
                 attempts = {CPU_VARIANTS[options.variant]: options.level}
             tile = 0
             if self.backend == "llvm-cpu" and has_dynamic_convolutions(module_op):
-                tile = channels_of_tile(target["features"])
-            changes = Changes(has_sizes_that_vary(module_op), tile)
-            compiled = self._compile(source, path, options, flags, attempts, changes)
+                tile = output_channel_tile(target["features"])
+            passes = PhasePasses(has_sizes_that_vary(module_op), tile)
+            compiled = self._compile(source, path, options, flags, attempts, passes)
         stated = _stated(options, [*notes, *compiled.notes])
         append_info(path, VmfbInfo(target, _versions(), parameters, stated))
         return Artifact(path, (*notes, *(compiled.notes if compiled.worth_a_warning else ())))
@@ -262,7 +262,7 @@ class IreeTarget:
         options: IreeOptions,
         flags: Sequence[str],
         attempts: Mapping[tuple[str, ...], int],
-        changes: Changes,
+        passes: PhasePasses,
     ) -> _Compiled:
         """Compile; where the optimised pipeline fails on a limit of its own, with a simpler one.
 
@@ -272,10 +272,10 @@ class IreeTarget:
             options: The options.
             flags: The flags of all attempts.
             attempts: The flags of each, with its level.
-            changes: What to change on the way.
+            passes: The passes to run between the phases.
         """
         run = compile_file_isolated if options.isolate else compile_file
-        as_tiled = replace(changes, tile=0)
+        as_tiled = replace(passes, channel_tile=0)
         failures: list[CompilerFailed] = []
         remaining = list(attempts.items())
         while remaining:
@@ -283,9 +283,9 @@ class IreeTarget:
             asked = [*flags, *optimization, *options.flags]
             channels_last = any(CHANNELS_LAST in flag for flag in optimization)
             try:
-                if changes.tile and channels_last:
+                if passes.channel_tile and channels_last:
                     with contextlib.suppress(CompilerFailed):  # at such tiles
-                        run(source, path, asked, changes)
+                        run(source, path, asked, passes)
                         return _Compiled(options.level, level, failures)
                 run(source, path, asked, as_tiled)
             except CompilerFailed as error:

@@ -1,4 +1,4 @@
-"""Reductions of elements that are all the same constant are those of eager."""
+"""Reductions with loop-invariant operands: the rewrite, and results equal to those of eager."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 import torch
-from iree.compiler.ir import Context, Module, Operation, WalkResult
+from iree.compiler.ir import Operation
 from torch.nn import functional as F
 
 from pelton import aot, runtime
-from pelton.codegen import Changes
-from pelton.codegen.faults.const_eval_barriers import keep_from_evaluation
-from pelton.codegen.faults.invariant_reductions import mend_reductions
+from pelton.codegen import PhasePasses
+from pelton.codegen.faults.const_eval_barriers import insert_const_eval_barriers
+from pelton.codegen.faults.invariant_reductions import materialize_invariant_reduction_inputs
+from pelton.codegen.linalg import operations_in
+from tests.codegen.ir import parsed, reprinted, rewritten
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 
@@ -74,7 +76,7 @@ def test_results_are_those_of_eager(
 ) -> None:
     function = FUNCTIONS[name]
     program = compiled(function, sizes)
-    for shape in [*shapes, *shapes]:  # twice: what is computed once must not be written to
+    for shape in [*shapes, *shapes]:  # twice: constants must not be written to
         x = torch.randn(shape)
         torch.testing.assert_close(program(x), function(x))
 
@@ -82,46 +84,45 @@ def test_results_are_those_of_eager(
 @pytest.mark.parametrize(
     ("name", "sizes", "missing"),
     [
-        ("sum over rows", None, keep_from_evaluation),
-        ("sum over rows", {0: ROWS}, mend_reductions),
-        ("average pooling", {0: ROWS}, mend_reductions),
-        ("average pooling of two axes", None, keep_from_evaluation),
+        ("sum over rows", None, insert_const_eval_barriers),
+        ("sum over rows", {0: ROWS}, materialize_invariant_reduction_inputs),
+        ("average pooling", {0: ROWS}, materialize_invariant_reduction_inputs),
+        ("average pooling of two axes", None, insert_const_eval_barriers),
     ],
 )
-def test_each_change_is_needed(
+def test_each_pass_is_needed(
     name: str,
     sizes: dict[int, Any] | None,
     missing: Callable[[Operation], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Fails once IREE gets a program right by itself: the change is not needed any more then."""
-    changes = list(Changes(sizes_vary=sizes is not None).by_phase())
-    others = [(phase, change) for phase, change in changes if change is not missing]
-    assert len(others) == len(changes) - 1
-    monkeypatch.setattr(Changes, "by_phase", lambda self: iter(others))
+    """Fails once IREE compiles a program correctly: the pass is obsolete then."""
+    passes = list(PhasePasses(dynamic_sizes=sizes is not None).pipeline())
+    others = [(phase, run) for phase, run in passes if run is not missing]
+    assert len(others) == len(passes) - 1
+    monkeypatch.setattr(PhasePasses, "pipeline", lambda self: iter(others))
     program = compiled(FUNCTIONS[name], sizes, isolate=False)
     x = torch.randn(5, 6)
     assert not torch.allclose(program(x), FUNCTIONS[name](x))
 
 
-def test_a_mean_of_what_is_given_is_evaluated_and_fused_as_before(
+def test_reductions_of_inputs_are_evaluated_and_fused_as_without_the_passes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Only constants get barriers, and only what counts them is changed."""
     seen: list[tuple[str, str]] = []
-    by_phase = Changes.by_phase
+    pipeline = PhasePasses.pipeline
 
-    def watched(self: Changes) -> Any:
-        for phase, change in by_phase(self):
+    def watched(self: PhasePasses) -> Any:
+        for phase, run in pipeline(self):
 
-            def watch(module_op: Operation, change: Any = change) -> None:
+            def watch(module_op: Operation, run: Any = run) -> None:
                 before = str(module_op)
-                change(module_op)
+                run(module_op)
                 seen.append((before, str(module_op)))
 
             yield phase, watch
 
-    monkeypatch.setattr(Changes, "by_phase", watched)
+    monkeypatch.setattr(PhasePasses, "pipeline", watched)
     weight = torch.nn.Parameter(torch.randn(6))
     for function in (
         lambda x: F.avg_pool1d(x[None], 2),
@@ -152,21 +153,67 @@ func.func @main(%x: tensor<8xf32>, %y: tensor<f32>, %s: f32) -> tensor<f32> {
 """
 
 
-def test_a_number_that_the_loops_compute_is_computed_before_them() -> None:
-    with Context():
-        module_op = Module.parse(IN_BODY).operation
-        mend_reductions(module_op)
-        module_op.verify()
-        fills: list[Operation] = []
-
-        def visit(op: Operation) -> WalkResult:
-            if op.name == "linalg.fill":
-                fills.append(op)
-            return WalkResult.ADVANCE
-
-        module_op.walk(visit)
-        (fill,) = fills
+def test_invariant_operand_that_the_body_computes_is_hoisted() -> None:
+    with parsed(IN_BODY) as module_op:
+        materialize_invariant_reduction_inputs(module_op)
+        assert module_op.verify()
+        (fill,) = operations_in(module_op, "linalg.fill")
         assert fill.operands[0].owner.name == "arith.mulf"
         again = str(module_op)
-        mend_reductions(module_op)
+        materialize_invariant_reduction_inputs(module_op)
         assert str(module_op) == again
+
+
+TWO_RESULTS = """
+func.func @main(%x: tensor<?x?xf32>, %y: tensor<?xf32>, %z: tensor<?xf32>, %s: f32)
+    -> (tensor<?xf32>, tensor<?xf32>) {
+  %0:2 = linalg.generic {
+    indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>,
+                     affine_map<(i, j) -> (i)>],
+    iterator_types = ["parallel", "reduction"]
+  } ins(%x : tensor<?x?xf32>) outs(%y, %z : tensor<?xf32>, tensor<?xf32>) {
+  ^bb0(%in: f32, %first: f32, %second: f32):
+    %1 = arith.FIRST : f32
+    %2 = arith.SECOND : f32
+    linalg.yield %1, %2 : f32, f32
+  } -> (tensor<?xf32>, tensor<?xf32>)
+  return %0#0, %0#1 : tensor<?xf32>, tensor<?xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "materialized"),
+    [
+        ("addf %s, %first", "addf %in, %second", 1),
+        ("addf %in, %first", "mulf %second, %s", 1),
+        ("addf %s, %first", "mulf %second, %s", 2),
+        ("addf %in, %first", "addf %in, %second", 0),
+        ("maximumf %s, %first", "minimumf %s, %second", 0),
+    ],
+)
+def test_only_invariant_operands_are_materialized(
+    first: str, second: str, materialized: int
+) -> None:
+    text = rewritten(
+        TWO_RESULTS.replace("FIRST", first).replace("SECOND", second),
+        materialize_invariant_reduction_inputs,
+    )
+    assert text.count("linalg.fill ins(%arg3 : f32)") == materialized
+    assert text.count("affine_map<(d0, d1) -> (d1)>") == (1 if materialized else 0)
+    assert text.count("tensor.empty(%dim") == materialized
+
+
+def test_loop_index_is_no_invariant() -> None:
+    text = IN_BODY.replace(
+        "%1 = arith.mulf %s, %s : f32",
+        "%i = linalg.index 0 : index %n = arith.index_cast %i : index to i32 "
+        "%1 = arith.sitofp %n : i32 to f32",
+    )
+    assert rewritten(text, materialize_invariant_reduction_inputs) == reprinted(text)
+
+
+def test_elementwise_operations_are_no_reductions() -> None:
+    text = IN_BODY.replace("affine_map<(i) -> ()>", "affine_map<(i) -> (i)>")
+    text = text.replace('"reduction"', '"parallel"').replace("tensor<f32>", "tensor<8xf32>")
+    assert rewritten(text, materialize_invariant_reduction_inputs) == reprinted(text)

@@ -1,4 +1,4 @@
-"""Padded poolings of a dynamic batch compile beside convolutions, at the default level."""
+"""Pads of dynamic size: decomposed ones, and poolings beside convolutions that compile."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from iree.compiler.ir import Context, Module
 from torch import nn
 
 from pelton import aot, runtime
-from pelton.codegen.faults.padded_convolutions import write_pads_as_slices
+from pelton.codegen.faults.padded_convolutions import decompose_dynamic_pads
+from tests.codegen.ir import reprinted, rewritten
 
 POOLS = {
     "largest": nn.MaxPool2d(3, 2, 1),
@@ -65,12 +65,64 @@ func.func @main(%x: tensor<?x2x4x4xf32>, %w: tensor<8x2x3x3xf32>, %value: f32)
 
 
 def test_pads_of_convolutions_and_computed_ones_stay() -> None:
-    with Context():
-        module = Module.parse(PADS)
-        write_pads_as_slices(module.operation)
-        assert module.operation.verify()
-        text = str(module)
+    text = rewritten(PADS, decompose_dynamic_pads)
     assert text.count("tensor.pad") == 2
     assert "tensor.insert_slice %arg0 into" in text
     assert "[0, 0, 1, 0] [%" in text and "2, 4, 4] [1, 1, 1, 1]" in text
     assert "linalg.fill ins(%arg2 : f32)" in text
+
+
+PAD = """
+func.func @main(%x: tensor<{inner}xf32>, %n: index) -> tensor<{outer}xf32> {{
+  %value = arith.constant 7.0 : f32
+  %0 = tensor.pad %x low[{low}] high[{high}] {{
+  ^bb0(%a: index, %b: index):
+    tensor.yield %value : f32
+  }} : tensor<{inner}xf32> to tensor<{outer}xf32>
+  return %0 : tensor<{outer}xf32>
+}}
+"""
+
+
+def test_every_dynamic_size_is_computed() -> None:
+    text = rewritten(
+        PAD.format(inner="?x?", outer="?x?", low="1, 0", high="2, 5"), decompose_dynamic_pads
+    )
+    assert text.count("arith.addi") == 2 and "tensor.empty(%" in text
+    assert "%c3 = arith.constant 3 : index" in text and "%c5 = arith.constant 5 : index" in text
+    assert "into %" in text and "[1, 0] [%dim, %dim_" in text and "[1, 1]" in text
+
+
+@pytest.mark.parametrize(
+    ("inner", "outer", "low", "high"),
+    [
+        ("2x3", "5x3", "1, 0", "2, 0"),
+        ("?x3", "?x3", "%n, 0", "0, 0"),
+        ("?x3", "?x3", "0, 0", "%n, 0"),
+    ],
+    ids=["static", "dynamic before", "dynamic behind"],
+)
+def test_pads_that_iree_handles_stay(inner: str, outer: str, low: str, high: str) -> None:
+    text = PAD.format(inner=inner, outer=outer, low=low, high=high)
+    assert rewritten(text, decompose_dynamic_pads) == reprinted(text)
+
+
+DEPTHWISE = """
+func.func @main(%x: tensor<?x2x4x4xf32>, %w: tensor<2x3x3xf32>, %y: tensor<?x2x4x4xf32>)
+    -> tensor<?x2x4x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {
+  ^bb0(%a: index, %b: index, %c: index, %d: index):
+    tensor.yield %zero : f32
+  } : tensor<?x2x4x4xf32> to tensor<?x2x6x6xf32>
+  %1 = linalg.depthwise_conv_2d_nchw_chw
+    ins(%0, %w : tensor<?x2x6x6xf32>, tensor<2x3x3xf32>) outs(%y : tensor<?x2x4x4xf32>)
+    -> tensor<?x2x4x4xf32>
+  return %1 : tensor<?x2x4x4xf32>
+}
+"""
+
+
+def test_pads_of_depthwise_convolutions_are_decomposed() -> None:
+    text = rewritten(DEPTHWISE, decompose_dynamic_pads)
+    assert "tensor.pad" not in text and "tensor.insert_slice" in text

@@ -1,4 +1,4 @@
-"""Sizes that IREE numbers wrongly are put right, and results are those of eager."""
+"""Workload ordinals: corrected ones, and results equal to those of eager."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 import torch
-from iree.compiler.ir import Context, InsertionPoint, IntegerAttr, Module, Operation, WalkResult
+from iree.compiler.ir import IntegerAttr, Operation
 
 from pelton import aot, runtime
 from pelton.aot.targets.iree import target as iree_target
-from pelton.codegen import Changes, CompilerFailed, compile_file
-from pelton.codegen.faults.workload_ordinals import mend_workloads
+from pelton.codegen import CompilerFailed, PhasePasses, compile_file
+from pelton.codegen.faults.workload_ordinals import fix_workload_ordinals
+from pelton.codegen.linalg import operations_in
+from tests.codegen.ir import parsed, reprinted, rewritten
 
 ORDINAL = "iree_tensor_ext.dispatch.workload.ordinal"
 FLAGS = ("--iree-hal-target-backends=llvm-cpu", "--iree-input-type=auto", "--iree-opt-level=O1")
@@ -22,12 +24,12 @@ ROWS, COLUMNS = aot.NamedDimension("rows", 2, 3, 9), aot.NamedDimension("columns
 
 
 @dataclass(frozen=True)
-class Seen(Changes):
-    """Remembers the module after a phase, as the compiler left it."""
+class Recorded(PhasePasses):
+    """Records the module after a phase, as the compiler left it."""
 
     texts: list[str] | None = None
 
-    def by_phase(self) -> Iterator[tuple[str, Callable[[Any], None]]]:
+    def pipeline(self) -> Iterator[tuple[str, Callable[[Any], None]]]:
         assert self.texts is not None
         yield "executable-sources", lambda module_op: self.texts.append(str(module_op))
 
@@ -38,75 +40,154 @@ def sources(folder: Path, function: Any, *shapes: Sequence[Any]) -> str:
     aot.export(function, args=args).save_mlir(folder / "m.mlirbc")
     texts: list[str] = []
     flags = [*FLAGS, "--iree-opt-data-tiling"]
-    compile_file(folder / "m.mlirbc", folder / "m.vmfb", flags, Seen(texts=texts))
+    compile_file(folder / "m.mlirbc", folder / "m.vmfb", flags, Recorded(texts=texts))
     return texts[0]
 
 
-def numbers(module_op: Operation) -> list[int]:
-    found: list[int] = []
-
-    def visit(op: Operation) -> WalkResult:
-        if op.name == ORDINAL:
-            found.append(IntegerAttr(op.attributes["ordinal"]).value)
-        return WalkResult.ADVANCE
-
-    module_op.walk(visit)
-    return found
+def ordinals(module_op: Operation) -> list[int]:
+    found = operations_in(module_op, ORDINAL)
+    return [IntegerAttr(op.attributes["ordinal"]).value for op in found]
 
 
 def scores(q: torch.Tensor) -> torch.Tensor:
     return torch.softmax(q @ q.transpose(1, 2), -1) @ q
 
 
-def test_numbers_that_the_compiler_gets_wrong_are_put_right(tmp_path: Path) -> None:
-    """Fails once IREE numbers sizes rightly: the change is not needed any more then."""
-    with Context():
-        module_op = Module.parse(sources(tmp_path, scores, (ROWS, COLUMNS, 8))).operation
-        before = numbers(module_op)
-        mend_workloads(module_op)
-        after = numbers(module_op)
-        mend_workloads(module_op)
+def test_ordinals_that_the_compiler_gets_wrong_are_corrected(tmp_path: Path) -> None:
+    """Fails once IREE numbers ordinals correctly: the pass is obsolete then."""
+    with parsed(sources(tmp_path, scores, (ROWS, COLUMNS, 8))) as module_op:
+        before = ordinals(module_op)
+        fix_workload_ordinals(module_op)
+        after = ordinals(module_op)
+        fix_workload_ordinals(module_op)
+        assert ordinals(module_op) == after
     changed = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
     assert changed
     assert all(old == 0 and new > 0 for old, new in changed)
-    assert numbers(module_op) == after
 
 
-def test_any_wrong_number_is_put_right(tmp_path: Path) -> None:
-    with Context() as context:
-        text = sources(tmp_path, lambda x, y: x * 2 + y.T, (ROWS, COLUMNS), (COLUMNS, ROWS))
-        module_op = Module.parse(text).operation
-        right = numbers(module_op)
+def test_any_wrong_ordinal_of_a_program_is_corrected(tmp_path: Path) -> None:
+    text = sources(tmp_path, lambda x, y: x * 2 + y.T, (ROWS, COLUMNS), (COLUMNS, ROWS))
+    with parsed(text) as module_op:
+        right = ordinals(module_op)
         assert set(right) == {0, 1}
-
-        def spoil(op: Operation) -> WalkResult:
-            if op.name == ORDINAL:
-                op.attributes["ordinal"] = IntegerAttr.get(op.attributes["ordinal"].type, 0)
-            return WalkResult.ADVANCE
-
-        module_op.walk(spoil)
-        assert numbers(module_op) != right
-        mend_workloads(module_op)
-        assert numbers(module_op) == right
-        assert context is module_op.context
+        for op in operations_in(module_op, ORDINAL):
+            op.attributes["ordinal"] = IntegerAttr.get(op.attributes["ordinal"].type, 0)
+        assert ordinals(module_op) != right
+        fix_workload_ordinals(module_op)
+        assert ordinals(module_op) == right
 
 
-def test_a_size_that_nobody_passes_is_refused(tmp_path: Path) -> None:
-    with Context():
-        module_op = Module.parse(sources(tmp_path, torch.relu, (ROWS, 4))).operation
+# By hand: a dispatch of two sizes, the second in two halves of 32 bits.
 
-        def spoil(op: Operation) -> WalkResult:
-            if op.name == ORDINAL:
-                with InsertionPoint(op), op.location:
-                    index = op.operands[0].type
-                    value = {"value": IntegerAttr.get(index, 77)}
-                    other = Operation.create("arith.constant", [index], attributes=value)
-                op.operands[0] = other.result
-            return WalkResult.ADVANCE
+LAYOUT = "#hal.pipeline.layout<constants = 3, bindings = [#hal.pipeline.binding<storage_buffer>]>"
+TARGET = '#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64">'
+MODULE = """
+module {{
+  hal.executable private @exe {{
+    hal.executable.variant public @variant target({target}) {{
+      hal.executable.export public @run ordinal(0) layout({layout}) count(
+          %device: !hal.device, %m: index, %n: index) -> (index, index, index) {{
+        hal.return %m, %n, %n : index, index, index
+      }}
+      builtin.module {{
+        func.func @run() {{
+          %c32 = arith.constant 32 : i64
+          %c8 = arith.constant 8 : index
+          %0 = hal.interface.constant.load layout({layout}) ordinal(0) : i32
+          %1 = hal.interface.constant.load layout({layout}) ordinal(1) : i32
+          %2 = hal.interface.constant.load layout({layout}) ordinal(2) : i32
+          %rows = arith.index_castui %0 : i32 to index
+          %3 = arith.extui %1 : i32 to i64
+          %4 = arith.extui %2 : i32 to i64
+          %5 = arith.shli %4, %c32 : i64
+          %6 = arith.ori %3, %5 : i64
+          %7 = arith.index_castui %6 : i64 to index
+          %columns = util.assume.int %7<umin = 0, umax = 9007199254740991> : index
+          %first = iree_tensor_ext.dispatch.workload.ordinal {first} : index
+          %second = iree_tensor_ext.dispatch.workload.ordinal {second} : index
+          return
+        }}
+      }}
+    }}
+  }}
+  util.func public @main(%m: index, %n: index, %resource: !stream.resource<external>, %k: index) {{
+    %c0 = arith.constant 0 : index
+    %c8 = arith.constant 8 : index
+    %c32 = arith.constant 32 : i64
+    %0 = arith.index_castui %m : index to i32
+    %1 = arith.index_castui %n : index to i64
+    %2 = arith.trunci %1 : i64 to i32
+    %3 = arith.shrui %1, %c32 : i64
+    %4 = arith.trunci %3 : i64 to i32
+    %5 = stream.cmd.execute with(%resource as %given: !stream.resource<external>{{%k}}) {{
+      {dispatches}
+    }} => !stream.timepoint
+    util.return
+  }}
+}}
+"""
 
-        module_op.walk(spoil)
-        with pytest.raises(CompilerFailed, match=r"numbers the sizes of main.* wrongly"):
-            mend_workloads(module_op)
+
+def dispatch(workload: str, constants: str = "%0, %2, %4") -> str:
+    return f"""stream.cmd.dispatch @exe::@variant::@run[{workload}]({constants} : i32, i32, i32) {{
+        rw %given[%c0 for %k] : !stream.resource<external>{{%k}}
+      }}"""
+
+
+def module(first: str, second: str, *dispatches: str) -> str:
+    return MODULE.format(
+        target=TARGET,
+        layout=LAYOUT,
+        first=first,
+        second=second,
+        dispatches="\n".join(dispatches or [dispatch("%m, %n")]),
+    )
+
+
+def fixed_ordinals(text: str) -> list[int]:
+    with parsed(rewritten(text, fix_workload_ordinals)) as module_op:
+        return ordinals(module_op)
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 7])
+def test_ordinal_follows_from_the_constants_of_the_dispatch(wrong: int) -> None:
+    assert fixed_ordinals(module(f"%rows, {wrong}", f"%columns, {wrong}")) == [0, 1]
+
+
+def test_right_ordinals_stay() -> None:
+    text = module("%rows, 0", "%columns, 1")
+    assert rewritten(text, fix_workload_ordinals) == reprinted(text)
+
+
+def test_either_of_two_equal_sizes_is_right() -> None:
+    twice = dispatch("%n, %m, %n")
+    assert fixed_ordinals(module("%rows, 1", "%columns, 2", twice)) == [1, 2]
+    assert fixed_ordinals(module("%rows, 0", "%columns, 1", twice)) == [1, 0]
+
+
+def test_ordinal_is_right_for_all_dispatches() -> None:
+    both = (dispatch("%m, %n, %m"), dispatch("%n, %m, %m", "%0, %2, %4"))
+    assert fixed_ordinals(module("%rows, 0", "%rows, 1", *both)) == [2, 2]
+
+
+def test_sizes_that_are_literals() -> None:
+    assert fixed_ordinals(module("%c8, 0", "%columns, 0", dispatch("%n, %c8"))) == [1, 0]
+
+
+def test_function_without_dispatches_stays() -> None:
+    text = module("%rows, 1", "%columns, 0", "")
+    assert rewritten(text, fix_workload_ordinals) == reprinted(text)
+
+
+def test_size_that_no_dispatch_passes_is_refused() -> None:
+    with parsed(module("%c8, 0", "%columns, 1")) as module_op:
+        with pytest.raises(CompilerFailed, match="workload ordinals of exe::variant::run wrongly"):
+            fix_workload_ordinals(module_op)
+
+
+def test_size_that_no_dispatch_passes_is_left_where_its_ordinal_is_not_of_the_fault() -> None:
+    assert fixed_ordinals(module("%c8, 1", "%columns, 0")) == [1, 1]
 
 
 class Decoder(torch.nn.Module):
@@ -126,13 +207,13 @@ class Decoder(torch.nn.Module):
         return result
 
 
-@pytest.mark.parametrize("mended", [True, False])
-def test_results_are_right_with_the_change_only(
-    mended: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("fixed", [True, False])
+def test_results_are_right_with_the_pass_only(
+    fixed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rotary embedding was zero past the eighth position."""
-    if not mended:
-        monkeypatch.setattr(Changes, "by_phase", lambda self: iter(()))
+    if not fixed:
+        monkeypatch.setattr(PhasePasses, "pipeline", lambda self: iter(()))
         monkeypatch.setattr(iree_target, "compile_file_isolated", compile_file)
     torch.manual_seed(0)
     model = Decoder()
@@ -145,4 +226,4 @@ def test_results_are_right_with_the_change_only(
     for batch, length in ((1, 4), (2, 8), (2, 9), (3, 40)):
         x = torch.randn(batch, length, 32)
         differences.append((exe(x) - model(x).detach()).abs().max().item())
-    assert (max(differences) < 1e-4) is mended
+    assert (max(differences) < 1e-4) is fixed

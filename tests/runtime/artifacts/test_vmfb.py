@@ -156,18 +156,18 @@ def test_other_format_is_refused_with_both_versions(tmp_path: Path) -> None:
 
 def refuse_processor(**target: Any) -> str:
     with pytest.raises(DeviceError) as caught:
-        vmfb.check_processor(VmfbInfo(target={"backend": "llvm-cpu", **target}), "m.vmfb")
+        vmfb.check_cpu(VmfbInfo(target={"backend": "llvm-cpu", **target}), "m.vmfb")
     return str(caught.value)
 
 
 def test_module_for_this_processor_is_accepted() -> None:
-    here = [name for name, has in cpu.processor_features().items() if has]
+    here = [name for name, has in cpu.cpu_features().items() if has]
     target = {"arch": platform.machine(), "cpu": "host", "features": here}
-    vmfb.check_processor(VmfbInfo(target=target), "m.vmfb")
+    vmfb.check_cpu(VmfbInfo(target=target), "m.vmfb")
 
 
 def test_module_that_names_no_architecture_is_accepted() -> None:
-    vmfb.check_processor(VmfbInfo(target={"backend": "cuda"}), "m.vmfb")
+    vmfb.check_cpu(VmfbInfo(target={"backend": "cuda"}), "m.vmfb")
 
 
 def test_other_architecture_is_refused_with_both() -> None:

@@ -9,9 +9,9 @@ from pelton.runtime.device import cpu
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
-    cpu.processor_features.cache_clear()
+    cpu.cpu_features.cache_clear()
     yield
-    cpu.processor_features.cache_clear()
+    cpu.cpu_features.cache_clear()
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, **features: bool) -> None:
@@ -21,19 +21,19 @@ def pretend(monkeypatch: pytest.MonkeyPatch, **features: bool) -> None:
 
 
 def test_features_of_this_machine_are_found() -> None:
-    assert len(cpu.processor_features()) > 5
+    assert len(cpu.cpu_features()) > 5
 
 
 def test_detected_features_are_read_from_the_listing(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, avx2=True, avx512f=False)
-    assert cpu.processor_features() == {"avx2": True, "avx512f": False}
+    assert cpu.cpu_features() == {"avx2": True, "avx512f": False}
 
 
 def test_features_are_unknown_where_the_detection_tool_is_missing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("iree.runtime.__file__", str(tmp_path / "runtime" / "__init__.py"))
-    assert cpu.processor_features() == {}
+    assert cpu.cpu_features() == {}
     assert cpu.missing_features(["avx2"]) == []
 
 

@@ -26,7 +26,7 @@ def test_processor_is_called_with_threads_where_there_are_several(
     monkeypatch: pytest.MonkeyPatch, processors: int, driver: str, index: str
 ) -> None:
     module = sys.modules[open_device.__module__]
-    monkeypatch.setattr(module, "available_processors", lambda: processors)
+    monkeypatch.setattr(module, "available_cpus", lambda: processors)
     assert open_device(f"cpu{index}") is open_device(f"{driver}{index}")
 
 

@@ -13,10 +13,10 @@ from pelton import aot, runtime
 from pelton.aot.ir.module import has_sizes_that_vary
 from pelton.aot.targets import find_target
 from pelton.aot.targets.iree import target as iree_target
-from pelton.codegen import Changes, CompilerFailed
+from pelton.codegen import CompilerFailed, PhasePasses
 
 TILING = "--iree-opt-data-tiling"
-Compile = Callable[[Path, Path, Sequence[str], Changes], None]
+Compile = Callable[[Path, Path, Sequence[str], PhasePasses], None]
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +33,16 @@ class Compiler:
         self.attempts: list[str] = []
         self.flags: list[Sequence[str]] = []
 
-    def __call__(self, source: Path, target: Path, flags: Sequence[str], changes: Changes) -> None:
+    def __call__(
+        self, source: Path, target: Path, flags: Sequence[str], passes: PhasePasses
+    ) -> None:
         level = next(flag for flag in flags if flag.startswith("--iree-opt-level"))
         self.attempts.append(f"{level[-2:]}{'+tiling' if TILING in flags else ''}")
         self.flags.append(flags)
         message = self.fails(flags)
         if message:
             raise CompilerFailed(message)
-        self.real(source, target, flags, changes)
+        self.real(source, target, flags, passes)
 
 
 def install(monkeypatch: pytest.MonkeyPatch, fails: Callable[[Sequence[str]], str]) -> Compiler:
