@@ -28,6 +28,7 @@ from ..ir.elements import dtype_row
 from ..ir.exported import ExportedModule
 from ..ir.input_aliasing import state_in_place_use
 from ..ir.module import new_module, set_signature
+from ..ir.torch_types import TensorType
 from ..lowering.custom.bodies import Argument, Bodies
 from ..lowering.custom.operator import CustomOp
 from ..lowering.custom.template import names_in
@@ -111,7 +112,7 @@ def _argument(op: CustomOp, name: str, value: Any) -> Argument:
 
 
 def _tensor_type(dtype: DType, rank: int) -> str:
-    return f"tensor<{'?x' * rank}{dtype.mlir}>"
+    return TensorType((None,) * rank, dtype.mlir).builtin()
 
 
 def _compile(

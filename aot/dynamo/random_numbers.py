@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 
 from ..spec.errors import UnsupportedOpError
 from ..spec.locations import location_of_node
+from ..spec.sizes import is_static
 from .graph import copy_of, layout_of
 
 aten = torch.ops.aten
@@ -117,7 +118,7 @@ class Draws:
         if isinstance(leaf, _Size):
             return self._size(leaf, inputs)
         if isinstance(leaf, _Like):
-            sizes = [s if isinstance(s, int) else self._size(s, inputs) for s in leaf.sizes]
+            sizes = [s if is_static(s) else self._size(s, inputs) for s in leaf.sizes]
             return torch.empty_permuted(sizes, leaf.layout, dtype=leaf.dtype, device=leaf.device)
         return leaf
 

@@ -18,6 +18,7 @@ from pelton.runtime.call.dtypes import DType, dtype_of
 
 from ..spec.errors import ExportError
 from ..spec.meta_tensors import has_data
+from .torch_types import TensorType
 
 
 def dtype_row(dtype: torch.dtype, where: str) -> DType:
@@ -46,8 +47,7 @@ def storage_dtype(dtype: DType) -> str:
 
 def global_type(dtype: DType, shape: tuple[int | None, ...], context: Context) -> Type:
     """Return the builtin tensor type of a global."""
-    sizes = "".join("?x" if size is None else f"{size}x" for size in shape)
-    return Type.parse(f"tensor<{sizes}{storage_dtype(dtype)}>", context)
+    return Type.parse(TensorType(shape, storage_dtype(dtype)).builtin(), context)
 
 
 def tensor_bytes(tensor: torch.Tensor) -> memoryview:

@@ -15,6 +15,7 @@ from iree.compiler.ir import (
 )
 
 from ..spec.errors import ExportError
+from .torch_types import TensorType
 
 
 def zero_attribute(type_: Type, context: Context) -> Attribute:
@@ -24,16 +25,16 @@ def zero_attribute(type_: Type, context: Context) -> Attribute:
         ExportError: The type is a tensor of dynamic shape or of complex numbers.
     """
     text = str(type_)
-    if text.startswith("tensor<"):
-        if "?" in text:
+    tensor = TensorType.parse_builtin(text)
+    if tensor is not None:
+        if not tensor.is_static:
             raise ExportError(
                 "Cannot create initialization value for dynamic shaped tensor "
                 f"{text}; give it a static shape or uninitialized=True"
             )
-        if "complex" in text:  # such attributes have no form in the Python API of MLIR
+        if tensor.element.startswith("complex"):  # MLIR's Python API cannot make such attributes
             raise ExportError(f"cannot start {text} as zero by itself; give it torch.zeros(...)")
-        element = text[len("tensor<") : -1].rpartition("x")[2]
-        return Attribute.parse(f"dense<{_zero(element)}> : {text}", context)
+        return Attribute.parse(f"dense<{_zero(tensor.element)}> : {text}", context)
     return Attribute.parse("false" if text == "i1" else f"{_zero(text)} : {text}", context)
 
 
@@ -55,9 +56,8 @@ def zero_initializer(symbol: str, type_: RankedTensorType, ip: InsertionPoint) -
         ip: Where it goes.
     """
     bits = _bits(str(type_.element_type))
-    sizes = "".join(f"{size}x" for size in (*type_.shape, *([2] if bits > 64 else [])))
     word = f"i{min(bits, 64)}"  # IREE has numbers of 16 bits in tensors only
-    words = f"tensor<{sizes}{word}>"
+    words = TensorType((*type_.shape, *([2] if bits > 64 else [])), word).builtin()
     text = f"""
         util.global private mutable @"{symbol}" : {type_}
         util.initializer {{
@@ -83,7 +83,7 @@ def copy_initializer(symbol: str, type_: RankedTensorType, ip: InsertionPoint) -
         type_: The type of what it holds.
         ip: Where it goes.
     """
-    bools = f"tensor<{''.join(f'{size}x' for size in type_.shape)}i1>"
+    bools = TensorType(tuple(type_.shape), "i1").builtin()
     text = f"""
         util.global private mutable @"{symbol}" : {type_}
         util.initializer {{

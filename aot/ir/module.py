@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from iree.compiler.ir import (
@@ -26,6 +26,7 @@ from pelton.runtime.files import FileKind, StrPath, atomic_write, sniff
 
 from ..spec.errors import ArtifactError, ExportError
 from . import checksum
+from .torch_types import TensorType
 
 BYTECODE_SUFFIX = ".mlirbc"
 """Files of this suffix are written as bytecode, all others as text."""
@@ -45,7 +46,11 @@ _NAMING_DEVICES = (
 )  # fmt: skip
 """The attributes that may name devices of the program."""
 
-_NAMED_PARAMETER = re.compile(r'#flow\.parameter\.named<(?:"([^"]*)"::)?"([^"]*)"> : tensor<(.*)>$')
+NAMED_PARAMETER = re.compile(
+    r'#flow\.parameter\.named<(?:"(?P<scope>[^"]*)"::)?"(?P<name>[^"]*)">'
+    r"(?: : (?P<type>tensor<.*>)$)?"
+)
+"""An external parameter as the initial value of a global: its scope, name and tensor type."""
 
 
 def read_module(path: StrPath) -> Operation:
@@ -110,33 +115,37 @@ def set_signature(function: Operation, signature: Signature) -> None:
 
 
 def parameters_of(module_op: Operation) -> ParameterTable:
-    """Return element type and shape of each external parameter, by scope and name."""
+    """Return element type and shape of each external parameter, by scope and name.
+
+    Raises:
+        ValueError: The type of one is not static.
+        KeyError: The element type of one is unknown.
+    """
     table: ParameterTable = {}
     for op in _operations(module_op, "util.global"):
         if "initial_value" not in op.attributes:
             continue
-        match = _NAMED_PARAMETER.match(str(op.attributes["initial_value"]))
-        if match is None:
+        match = NAMED_PARAMETER.match(str(op.attributes["initial_value"]))
+        if match is None or match["type"] is None:
             continue
-        *sizes, element = match[3].split("x") if "complex" not in match[3] else _complex(match[3])
+        tensor = TensorType.parse_builtin(match["type"])
+        if tensor is None or not tensor.is_static:
+            raise ValueError(f"external parameter {match['name']!r} has no static type: {match[0]}")
         stated = op.attributes["pelton.dtype"] if "pelton.dtype" in op.attributes else None
-        dtype = DTYPES[StringAttr(stated).value] if stated is not None else _signed(element)
-        table.setdefault(match[1] or "", {})[match[2]] = (dtype, tuple(int(size) for size in sizes))
+        dtype = DTYPES[StringAttr(stated).value] if stated is not None else _signed(tensor)
+        shape = tuple(size for size in tensor.shape if size is not None)
+        table.setdefault(match["scope"] or "", {})[match["name"]] = (dtype, shape)
     return table
 
 
 def device_count(module_op: Operation) -> int:
     """Return how many devices a module is for; 0 if it names none and so runs on any one."""
     ordinals = [-1]
-
-    def visit(op: Operation) -> WalkResult:
+    for op in operations_within(module_op):
         if not op.name.startswith("torch."):
             for name in _NAMING_DEVICES:
                 if name in op.attributes:
                     ordinals.extend(map(int, _DEVICE.findall(str(op.attributes[name]))))
-        return WalkResult.ADVANCE
-
-    module_op.walk(visit)
     return max(ordinals) + 1
 
 
@@ -172,7 +181,8 @@ def is_lowered(module_op: Operation) -> bool:
 
 def has_sizes_that_vary(module_op: Operation) -> bool:
     """Tell whether a module has tensors of sizes that only a call tells."""
-    return _any(module_op, lambda op: any("?" in str(value.type) for value in _values(op)))
+    operations = operations_within(module_op)
+    return any("?" in str(value.type) for op in operations for value in _values(op))
 
 
 def has_dynamic_convolutions(module_op: Operation) -> bool:
@@ -181,34 +191,23 @@ def has_dynamic_convolutions(module_op: Operation) -> bool:
     Args:
         module_op: The module, in the torch dialect.
     """
-
-    def is_one(op: Operation) -> bool:
-        if op.name not in _CONVOLUTIONS:
-            return False
-        sizes = str(op.operands[0].type).partition("[")[2].partition("]")[0].split(",")
-        return len(sizes) == 4 and "?" in sizes[2:]
-
-    return _any(module_op, is_one)
+    convolutions = operations_within(module_op, *_CONVOLUTIONS)
+    images = (TensorType.parse_torch(str(op.operands[0].type)) for op in convolutions)
+    return any(image and len(image.shape) == 4 and None in image.shape[2:] for image in images)
 
 
-def _any(module_op: Operation, holds: Callable[[Operation], bool]) -> bool:
-    found = False
+def operations_within(op: Operation, *names: str) -> list[Operation]:
+    """Return an operation and all within it, inner operations first.
 
-    def visit(op: Operation) -> WalkResult:
-        nonlocal found
-        found = holds(op)
-        return WalkResult.INTERRUPT if found else WalkResult.ADVANCE
-
-    module_op.walk(visit)
-    return found
-
-
-def operations_within(op: Operation) -> list[Operation]:
-    """Return an operation and all within it."""
+    Args:
+        op: The operation, which is one of those returned.
+        names: Return operations of these names only; all, where there are none.
+    """
     found: list[Operation] = []
 
     def visit(inner: Operation) -> WalkResult:
-        found.append(inner)
+        if not names or inner.name in names:
+            found.append(inner)
         return WalkResult.ADVANCE
 
     op.walk(visit)
@@ -243,13 +242,8 @@ def _operations(module_op: Operation, *names: str) -> Iterator[Operation]:
             yield op.operation
 
 
-def _signed(element: str) -> DType:
-    return BY_TORCH_MLIR.get(f"s{element}") or BY_TORCH_MLIR[element]
-
-
-def _complex(shaped: str) -> list[str]:
-    sizes, _, element = shaped.rpartition("complex<")
-    return [*sizes.rstrip("x").split("x"), f"complex<{element}"] if sizes else [shaped]
+def _signed(tensor: TensorType) -> DType:
+    return BY_TORCH_MLIR.get(f"s{tensor.element}") or BY_TORCH_MLIR[tensor.element]
 
 
 def _diagnostics(error: Exception) -> str:

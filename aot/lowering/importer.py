@@ -14,11 +14,9 @@ from typing import Any
 import torch
 from iree.compiler.extras import fx_importer
 from iree.compiler.ir import (
-    Attribute,
     Context,
     FlatSymbolRefAttr,
-    IntegerAttr,
-    IntegerType,
+    InsertionPoint,
     Location,
     Operation,
     Type,
@@ -28,6 +26,8 @@ from iree.compiler.ir import (
 from ..capture.program import Program
 from ..ir.affinity import set_argument_devices
 from ..ir.builder import GlobalAttributes, ModuleBuilder, TensorGlobal
+from ..ir.torch_ops import TorchEmitter
+from ..ir.torch_types import TensorType
 from ..spec.errors import ExportError, SourceLocation, UnsupportedOpError
 from ..spec.locations import location_of_node, with_lines
 from ..spec.tensor_traits import DeviceAffinity
@@ -232,18 +232,18 @@ class _Hooks(fx_importer.FxImporterHooks):
             shape = "_".join(map(str, literal.shape))
             symbol = f"__auto.constant_{shape}_{literal.dtype}"
             known = self._global(literal, StateName(symbol, symbol))
-        return emit_load(known, gni._cc)
+        return emit_load(known)
 
     def resolve_input(self, gni: Any, value: Any, info: fx_importer.InputInfo) -> Value | None:
         if not isinstance(value, torch.Tensor):
             return None
-        return emit_load(self._global(value, self.name_of(str(info.input_spec.target))), gni._cc)
+        return emit_load(self._global(value, self.name_of(str(info.input_spec.target))))
 
     def store_produced_value(
         self, gni: Any, py_value: Any, produced_ir_value: Any, info: fx_importer.InputInfo
     ) -> None:
         target = self._global(py_value, self.name_of(str(info.input_spec.target)))
-        emit_store(target, produced_ir_value, gni._cc)
+        emit_store(target, produced_ir_value)
 
     def _global(self, tensor: torch.Tensor, name: StateName) -> TensorGlobal:
         attributes = (
@@ -260,37 +260,31 @@ class _Hooks(fx_importer.FxImporterHooks):
         return self.builder.tensor_global(tensor, name.symbol, attributes, name.logical)
 
 
-def emit_load(source: TensorGlobal, cache: fx_importer.ContextCache) -> Value:
+def emit_load(source: TensorGlobal) -> Value:
     """Emit the load of a tensor global; return the value as a tensor of the torch dialect."""
     loaded = Operation.create(
         "util.global.load",
         results=[source.type],
         attributes={"global": FlatSymbolRefAttr.get(source.symbol)},
     ).result
-    shape = source.type.shape  # type: ignore[attr-defined]
     is_bool = source.dtype.name == "bool"
-    element = "si8" if is_bool else source.dtype.torch_mlir
+    stored = _stored_type(source)
     tensor = Operation.create(
-        "torch_c.from_builtin_tensor", results=[vtensor(shape, element)], operands=[loaded]
+        "torch_c.from_builtin_tensor", results=[Type.parse(stored.torch())], operands=[loaded]
     ).result
     if not is_bool:
         return tensor
-    zero = _torch_int(0, cache)
-    return Operation.create(
-        "torch.aten.ne.Scalar", results=[vtensor(shape, "i1")], operands=[tensor, zero]
-    ).result
+    emit = _here()
+    return emit.make("aten.ne.Scalar", stored.with_element("i1").torch(), tensor, emit.number(0))
 
 
-def emit_store(target: TensorGlobal, value: Value, cache: fx_importer.ContextCache) -> None:
+def emit_store(target: TensorGlobal, value: Value) -> None:
     """Emit the store of a torch-dialect tensor to a global."""
-    shape = target.type.shape  # type: ignore[attr-defined]
     if target.dtype.name == "bool":
-        int8 = _torch_int(fx_importer.TORCH_DTYPE_TO_INT[torch.int8], cache)
-        value = Operation.create(
-            "torch.prims.convert_element_type",
-            results=[vtensor(shape, "si8")],
-            operands=[value, int8],
-        ).result
+        emit = _here()
+        int8 = emit.number(fx_importer.TORCH_DTYPE_TO_INT[torch.int8])
+        stored = _stored_type(target).torch()
+        value = emit.make("prims.convert_element_type", stored, value, int8)
     converted = Operation.create(
         "torch_c.to_builtin_tensor", results=[target.type], operands=[value]
     ).result
@@ -301,16 +295,15 @@ def emit_store(target: TensorGlobal, value: Value, cache: fx_importer.ContextCac
     )
 
 
-def vtensor(shape: Iterable[int], element: str) -> Type:
-    """Return the torch dialect's type of a value tensor with a static shape."""
-    return Type.parse(f"!torch.vtensor<[{','.join(map(str, shape))}],{element}>")
+def _stored_type(target: TensorGlobal) -> TensorType:
+    """Return the type of a global's value in the torch dialect; a bool is stored as a byte."""
+    shape = tuple(target.type.shape)  # type: ignore[attr-defined]
+    return TensorType(shape, "si8" if target.dtype.name == "bool" else target.dtype.torch_mlir)
 
 
-def _torch_int(value: int, cache: fx_importer.ContextCache) -> Value:
-    attribute: Attribute = IntegerAttr.get(IntegerType.get_signless(64), value)
-    return Operation.create(
-        "torch.constant.int", results=[cache.torch_int_type], attributes={"value": attribute}
-    ).result
+def _here() -> TorchEmitter:
+    """Return the emitter at the current insertion point and location."""
+    return TorchEmitter(InsertionPoint.current, Location.current)
 
 
 class _Places(fx_importer.ContextCache):

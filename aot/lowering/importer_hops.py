@@ -14,11 +14,8 @@ from typing import Any
 import torch
 from iree.compiler.extras import fx_importer
 from iree.compiler.ir import (
-    Attribute,
     Block,
     InsertionPoint,
-    IntegerAttr,
-    IntegerType,
     Location,
     Operation,
     Type,
@@ -26,7 +23,9 @@ from iree.compiler.ir import (
 )
 from torch.fx import GraphModule, Node
 
+from ..ir.torch_ops import TorchEmitter
 from ..spec.errors import UnsupportedOpError
+from ..spec.sizes import is_static
 
 NAMES = ("cond", "while_loop", "scan", "map_impl")
 """The higher-order operators that are imported here."""
@@ -67,7 +66,7 @@ class HigherOrderImporter(fx_importer.GraphNodeImporter):  # type: ignore[misc]
             return holds(block, typed), typed
 
         start = [self._cast(loc, self._b, *pair) for pair in zip(first, types, strict=True)]
-        limit = self._int(loc, self._b, _FOREVER)
+        limit = self._emit(loc, self._b).number(_FOREVER)
         results = self._loop(loc, limit, holds(self._b, start), start, next_)
         self._bind_results(node, results)
 
@@ -113,9 +112,9 @@ class HigherOrderImporter(fx_importer.GraphNodeImporter):  # type: ignore[misc]
                 self._cast(loc, block, *pair)
                 for pair in zip([*following, *built], types, strict=True)
             ]
-            return self._constant_bool(loc, block, True), typed
+            return self._emit(loc, block).boolean(True), typed
 
-        going = self._constant_bool(loc, self._b, True)
+        going = self._emit(loc, self._b).boolean(True)
         self._bind_results(node, self._loop(loc, length, going, start, next_))
 
     def _loop(
@@ -196,68 +195,41 @@ class HigherOrderImporter(fx_importer.GraphNodeImporter):  # type: ignore[misc]
         """Return a tensor as one of a type that says more or less of its sizes."""
         if value.type == wanted:
             return value
-        return self._emit(loc, block, "torch.tensor_static_info_cast", wanted, value)
+        return self._emit(loc, block).make("tensor_static_info_cast", wanted, value)
 
     def _truth(self, loc: Location, predicate: Any) -> Value:
         if isinstance(predicate, bool):
-            return self._constant_bool(loc, self._b, predicate)
+            return self._emit(loc, self._b).boolean(predicate)
         return self._as_bool(loc, self._import_argument(loc, predicate), self._b)
 
     def _as_bool(self, loc: Location, value: Value, block: Block) -> Value:
         boolean = self._cc.torch_bool_type
         if value.type == boolean:
             return value
-        return self._emit(loc, block, "torch.aten.Bool.Tensor", boolean, value)
+        return self._emit(loc, block).make("aten.Bool.Tensor", boolean, value)
 
     def _select(
         self, loc: Location, block: Block, whole: Value, number: Value, type_: Type
     ) -> Value:
-        axis = self._int(loc, block, 0)
-        return self._emit(loc, block, "torch.aten.select.int", type_, whole, axis, number)
+        emit = self._emit(loc, block)
+        return emit.make("aten.select.int", type_, whole, emit.number(0), number)
 
     def _put(self, loc: Location, block: Block, whole: Value, part: Value, number: Value) -> Value:
-        axis = self._int(loc, block, 0)
-        return self._emit(
-            loc, block, "torch.aten.select_scatter", whole.type, whole, part, axis, number
-        )
+        emit = self._emit(loc, block)
+        axis = emit.number(0)
+        return emit.make("aten.select_scatter", whole.type, whole, part, axis, number)
 
     def _zeros(self, loc: Location, node: Node, like: torch.Tensor, known: _Sizes) -> Value:
         sizes = [known.of(size) for size in like.shape]
-        listed = Operation.create(
-            "torch.prim.ListConstruct",
-            [Type.parse("!torch.list<int>", self._c)],
-            sizes,
-            loc=loc,
-            ip=self._at_end(),
-        ).result
-        none = Operation.create(
-            "torch.constant.none", [self._cc.torch_none_type], loc=loc, ip=self._at_end()
-        ).result
-        code = fx_importer.TORCH_DTYPE_TO_INT[like.dtype]
-        dtype = self._int(loc, self._b, code)
+        emit = self._emit(loc, self._b)
+        listed, none = emit.integers(sizes), emit.none()
+        dtype = emit.number(fx_importer.TORCH_DTYPE_TO_INT[like.dtype])
         type_ = self._types([like])[0]
-        return self._emit(loc, self._b, "torch.aten.zeros", type_, listed, dtype, none, none, none)
+        return emit.make("aten.zeros", type_, listed, dtype, none, none, none)
 
-    def _int(self, loc: Location, block: Block, value: int) -> Value:
-        with loc:
-            attribute: Attribute = IntegerAttr.get(IntegerType.get_signless(64), value)
-        return Operation.create(
-            "torch.constant.int", [self._cc.torch_int_type], attributes={"value": attribute},
-            loc=loc, ip=InsertionPoint(block),
-        ).result  # fmt: skip
-
-    def _constant_bool(self, loc: Location, block: Block, value: bool) -> Value:
-        with loc:
-            attribute: Attribute = IntegerAttr.get(IntegerType.get_signless(1), int(value))
-        return Operation.create(
-            "torch.constant.bool", [self._cc.torch_bool_type], attributes={"value": attribute},
-            loc=loc, ip=InsertionPoint(block),
-        ).result  # fmt: skip
-
-    def _emit(self, loc: Location, block: Block, name: str, type_: Type, *operands: Value) -> Value:
-        return Operation.create(
-            name, [type_], list(operands), loc=loc, ip=InsertionPoint(block)
-        ).result
+    def _emit(self, loc: Location, block: Block) -> TorchEmitter:
+        """Return the emitter at the end of a block."""
+        return TorchEmitter(InsertionPoint(block), loc)
 
 
 @dataclass
@@ -275,8 +247,9 @@ class _Sizes:
             UnsupportedOpError: None of the tensors has it.
         """
         importer, loc = self.importer, self.loc
-        if isinstance(size, int):
-            return importer._int(loc, importer._b, size)
+        emit = importer._emit(loc, importer._b)
+        if is_static(size):
+            return emit.number(size)
         for node in self.tensors:
             value = node.meta["val"]
             if isinstance(value, torch.SymInt) and value.node.expr == size.node.expr:
@@ -284,9 +257,7 @@ class _Sizes:
             for axis, found in enumerate(getattr(value, "shape", ())):
                 if isinstance(found, torch.SymInt) and found.node.expr == size.node.expr:
                     tensor = importer._import_argument(loc, node)
-                    number = importer._int(loc, importer._b, axis)
-                    name, type_ = "torch.aten.size.int", importer._cc.torch_int_type
-                    return importer._emit(loc, importer._b, name, type_, tensor, number)
+                    return emit.make("aten.size.int", "!torch.int", tensor, emit.number(axis))
         raise UnsupportedOpError(
             f"a scan or map gives results of size {size}, which none of its inputs has; make that "
             "size one of an input, or fixed",

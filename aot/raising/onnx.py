@@ -22,6 +22,7 @@ from pelton.runtime.files import StrPath
 
 from ..capture.trace import TRACING_LOCK, tracing_settings
 from ..spec.errors import ExportError, UnsupportedOpError
+from ..spec.sizes import is_static
 from .fx import ModuleSource, Port, Raised, raise_function
 from .onnx_optimizer import nested_subgraphs, optimize
 from .reexport import reexport
@@ -293,5 +294,5 @@ def _state_shape(port: Port, value: Any) -> None:
     """State the shape that the signature has for an input or output, where it knows it."""
     if port.number or any(UNKNOWN in names_in(size) for size in port.shape):
         return
-    sizes = [size if isinstance(size, int) else render(size) for size in port.shape]
+    sizes = [size if is_static(size) else render(size) for size in port.shape]
     value.shape = type(value.shape)(sizes)

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from unittest import mock
 
+from ..spec.sizes import is_static
+
 _ITERATIONS = 2
 _SUBGRAPHS = "pkg.torch."
 
@@ -223,7 +225,7 @@ def _integers(node: Any, numbers: Sequence[int | None]) -> Any:
 
 def _static_size(value: Any, axis: int) -> int | None:
     size = value.shape[axis] if value.shape is not None else None
-    return size if isinstance(size, int) else None
+    return size if is_static(size) else None
 
 
 @contextlib.contextmanager

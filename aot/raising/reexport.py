@@ -17,6 +17,7 @@ from pelton.runtime.call.sizes import Dim, Size, evaluate, linear
 
 from ..capture.trace import TRACING_LOCK, tracing_settings
 from ..spec.errors import DynamicShapeError, ExportError
+from ..spec.sizes import is_static
 from .fx import Port, Raised
 
 UNBOUNDED = 2**31 - 1
@@ -85,7 +86,7 @@ def _examples(raised: Raised) -> list[dict[str, int]]:
         for leaf in (*raised.signature.inputs, *raised.signature.results)
         if isinstance(leaf, TensorSpec)
         for size in leaf.shape
-        if isinstance(size, int)
+        if is_static(size)
     }
     optimal = {
         dim.name: dim.opt for dim in raised.dims if dim.opt is not None and dim.opt not in (0, 1)
@@ -127,7 +128,7 @@ def _dynamic_shape(port: Port, dims: Mapping[str, Any]) -> Any:
     axes = {
         axis: _dynamic_size(size, dims)
         for axis, size in enumerate(port.shape)
-        if not isinstance(size, int)
+        if not is_static(size)
     }
     return axes or None
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...spec.sizes import is_static
 from ..registry import Family
 
 aten = torch.ops.aten
@@ -60,7 +61,7 @@ def _columns(places: Tensor, sizes: Sequence[Any]) -> list[Tensor]:
 
 
 def _is_empty(x: Tensor) -> bool:
-    return any(isinstance(size, int) and size == 0 for size in x.shape)
+    return any(is_static(size) and size == 0 for size in x.shape)
 
 
 @FAMILY.decomposes(aten.nonzero.default, reason=_REASON)
@@ -137,7 +138,7 @@ def index_by_tensors(x: Tensor, indices: Sequence[Tensor | None]) -> Any:
     """Return x indexed by several tensors, for sizes that vary, as one lookup."""
     given = [index for index in indices if index is not None]
     axes = [axis for axis, index in enumerate(indices) if index is not None]
-    varies = any(not isinstance(size, int) for tensor in (x, *given) for size in tensor.shape)
+    varies = any(not is_static(size) for tensor in (x, *given) for size in tensor.shape)
     if len(given) < 2 or not varies or any(i.dtype not in _WHOLE for i in given):
         return NotImplemented
     adjacent = axes == list(range(axes[0], axes[0] + len(axes)))

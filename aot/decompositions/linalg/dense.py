@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
+from ...spec.sizes import is_static
 from ..registry import Family, present
 
 aten = torch.ops.aten
@@ -25,7 +26,7 @@ _REASON = "no lowering; unrolled for small sizes"
 
 
 def _fits(*sizes: Any) -> bool:
-    return all(isinstance(size, int) and size <= LARGEST for size in sizes)
+    return all(is_static(size) and size <= LARGEST for size in sizes)
 
 
 def _enter(

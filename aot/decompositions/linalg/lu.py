@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...spec.sizes import is_static
 from ..registry import Family
 from .dense import LARGEST, lower_solve, upper_solve
 
@@ -21,7 +22,7 @@ _REASON = "no lowering; unrolled for small sizes"
 def fits(matrix: Tensor) -> bool:
     """Whether a matrix is real, and of a size that is known and small."""
     sizes = matrix.shape[-2:]
-    known = all(isinstance(size, int) and size <= LARGEST for size in sizes)
+    known = all(is_static(size) and size <= LARGEST for size in sizes)
     return known and not matrix.dtype.is_complex
 
 

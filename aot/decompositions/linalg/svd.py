@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...spec.sizes import is_static
 from ..registry import Family
 from .lu import fits
 from .qr import linalg_qr
@@ -30,7 +31,7 @@ _SWEEPS = {torch.float32: 12, torch.float64: 16}
 def _computes(matrix: Tensor) -> bool:
     """Whether a matrix is real, of float32 or float64, not empty, and of known size."""
     sizes = matrix.shape[-2:]
-    known = all(isinstance(size, int) and size > 0 for size in sizes)
+    known = all(is_static(size) and size > 0 for size in sizes)
     return known and matrix.dtype in _SWEEPS
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...spec.sizes import is_static
 from ..registry import Family
 
 aten = torch.ops.aten
@@ -50,7 +51,7 @@ def instance_norm(
             "it changes its running statistics, which torch.export does not see; call eval() on "
             "the layer, or give it no running statistics"
         )
-    fixed = all(isinstance(size, int) for size in x.shape)
+    fixed = all(is_static(size) for size in x.shape)
     if fixed and weight is not None and bias is not None:
         return NotImplemented
     if not use_input_stats:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...spec.sizes import is_static
 from ..registry import Family
 
 aten = torch.ops.aten
@@ -45,7 +46,7 @@ def _running(x: Tensor, dim: int, *, largest: bool) -> Any:
     if x.dim() == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
     dim, length = dim % x.dim(), x.shape[dim % x.dim()]
-    if not isinstance(length, int):
+    if not is_static(length):
         return NotImplemented
     index = torch.arange(length, device=x.device)
     index = index.reshape([-1 if axis == dim else 1 for axis in range(x.dim())]).expand(x.shape)
@@ -83,7 +84,7 @@ def logcumsumexp(x: Tensor, dim: int) -> Any:
     dim, length = dim % x.dim(), x.shape[dim % x.dim()]
     if x.dtype.is_complex:
         return NotImplemented
-    if not isinstance(length, int):
+    if not is_static(length):
         return torch.logsumexp(_up_to_each(x, dim, -math.inf), dim + 1)
     values, reach = x, 1
     while reach < length:
@@ -102,7 +103,7 @@ def cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Any:
     dim, length = dim % x.dim(), x.shape[dim % x.dim()]
     if values.dtype.is_complex:
         return NotImplemented
-    if not isinstance(length, int):
+    if not is_static(length):
         return torch.prod(_up_to_each(values, dim, 1), dim + 1)
     reach = 1
     while reach < length:
@@ -241,7 +242,7 @@ def cdist(x: Tensor, y: Tensor, p: float, compute_mode: int | None) -> Tensor:
 def pdist(x: Tensor, p: float = 2) -> Any:
     """Return the distances between all pairs of rows."""
     count = x.shape[0]
-    if not isinstance(count, int):
+    if not is_static(count):
         return NotImplemented
     rows, columns = torch.triu_indices(count, count, 1, device=x.device).unbind(0)
     return _distances(x.index_select(0, rows), x.index_select(0, columns), p)

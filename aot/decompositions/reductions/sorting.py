@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...spec.sizes import is_static
 from ..pointwise.elementary import ends_of
 from ..registry import Family
 
@@ -49,7 +50,7 @@ def _before(a: Tensor, b: Tensor, descending: bool) -> Tensor:
 
 def _permutation(x: Tensor, descending: bool) -> Tensor:
     """Return which element comes at each place along the last dimension; ties keep their order."""
-    fixed = all(isinstance(size, int) for size in x.shape)
+    fixed = all(is_static(size) for size in x.shape)
     sort = _by_exchanges if fixed and x.shape[-1] > _SHORT else _by_counting
     return sort(x, descending)
 
@@ -175,7 +176,7 @@ def topk(
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
     last = x.movedim(dim, -1)
     key = _ordered(last)
-    if isinstance(k, int) and 0 < k <= _MOST_STEPS:
+    if is_static(k) and 0 < k <= _MOST_STEPS:
         index = _first_ones(key, k, largest)
     else:
         index = _permutation(key, largest).narrow(-1, 0, k)

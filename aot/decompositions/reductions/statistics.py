@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
+from ...spec.sizes import is_static
 from ..pointwise.elementary import ends_of
 from ..registry import Decomposition, Family
 
@@ -100,7 +101,7 @@ def scatter_without_itself(
 ) -> Any:
     """Return a scatter over x in which the elements that it reaches are neutral."""
     sizes = (*x.shape, *index.shape)
-    if include_self or not x.dim() or all(isinstance(size, int) for size in sizes):
+    if include_self or not x.dim() or all(is_static(size) for size in sizes):
         return NotImplemented
     neutral = None if x.dtype is torch.bool else _neutral(reduce, x.dtype)
     if neutral is None:
@@ -116,7 +117,7 @@ def _filled(value: int) -> Decomposition:
     """Return the filling of a tensor whose sizes vary by the operator that takes the number."""
 
     def decomposition(size: Sequence[Any], *, dtype: Any = None, **kwargs: Any) -> Any:
-        if all(isinstance(extent, int) for extent in size):
+        if all(is_static(extent) for extent in size):
             return NotImplemented
         dtype = dtype or torch.get_default_dtype()
         return torch.full(list(size), value, dtype=dtype, device=kwargs.get("device"))
@@ -166,7 +167,7 @@ def _spread_of_none(operator: OpOverload) -> Decomposition:
     names = [argument.name for argument in operator._schema.arguments[1:]]
 
     def decomposition(x: Tensor, *args: Any, **kwargs: Any) -> Any:
-        if not any(isinstance(size, int) and size == 0 for size in x.shape):
+        if not any(is_static(size) and size == 0 for size in x.shape):
             return NotImplemented
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         dims = given.get("dim") or range(x.dim())

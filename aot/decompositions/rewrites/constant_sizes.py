@@ -16,6 +16,8 @@ from torch.fx.passes.shape_prop import _extract_tensor_metadata
 from torch.utils._pytree import tree_map
 from torch.utils._sympy.value_ranges import bound_sympy
 
+from ...spec.sizes import is_static
+
 
 def fix_constant_sizes(graph: Graph, fake_mode: FakeTensorMode | None) -> None:
     """Put numbers for symbolic sizes that can have one value only, in the graph's metadata."""
@@ -29,7 +31,7 @@ def fix_constant_sizes(graph: Graph, fake_mode: FakeTensorMode | None) -> None:
 
 
 def _fixed(value: Any, fake_mode: FakeTensorMode) -> Any:
-    if not isinstance(value, Tensor) or all(isinstance(size, int) for size in value.shape):
+    if not isinstance(value, Tensor) or all(is_static(size) for size in value.shape):
         return value
     sizes = [_number(size) for size in value.shape]
     if all(now is before for now, before in zip(sizes, value.shape, strict=True)):
@@ -40,7 +42,7 @@ def _fixed(value: Any, fake_mode: FakeTensorMode) -> Any:
 
 def _number(size: Any) -> Any:
     """Return the one value that a size can have, or the size."""
-    if isinstance(size, int) or size.node.expr.is_Symbol:
+    if is_static(size) or size.node.expr.is_Symbol:
         return size
     if statically_known_true(size == 1):
         return 1

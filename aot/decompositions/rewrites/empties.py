@@ -10,6 +10,8 @@ from torch._ops import OpOverload
 from torch.fx import Graph, Node
 from torch.fx.passes.shape_prop import _extract_tensor_metadata
 
+from ...spec.sizes import is_static
+
 aten = torch.ops.aten
 
 _PRODUCTS = (
@@ -57,11 +59,11 @@ def _sums_over_none(node: Node) -> bool:
 
 def _sizes(value: Any) -> list[int]:
     shape = value.shape if isinstance(value, torch.Tensor) else ()
-    return [size for size in shape if isinstance(size, int)]
+    return [size for size in shape if is_static(size)]
 
 
 def _is_fixed(value: torch.Tensor) -> bool:
-    return all(isinstance(size, int) for size in value.shape)
+    return all(is_static(size) for size in value.shape)
 
 
 def _zero(dtype: torch.dtype) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...spec.sizes import is_static
 from ..registry import Decomposition, Family
 from .padding import padded_or_cut
 from .pooling import each
@@ -24,7 +25,7 @@ _REASON = (
 
 def _surplus(size: Any, kernel: int, stride: int, padding: int, dilation: int) -> int:
     """Return how many padded elements at the end the kernel never reaches, if that matters."""
-    if not isinstance(size, int):
+    if not is_static(size):
         return 0
     reach = dilation * (kernel - 1) + 1
     padded = size + 2 * padding
@@ -54,8 +55,8 @@ def _is_refused(x: Tensor, groups: int) -> bool:
     """
     sizes = x.shape[2:]
     several = 1 < groups < x.shape[1]
-    fixed = all(isinstance(size, int) for size in sizes)
-    return several and isinstance(x.shape[0], int) and x.shape[0] == 1 and not fixed
+    fixed = all(is_static(size) for size in sizes)
+    return several and is_static(x.shape[0]) and x.shape[0] == 1 and not fixed
 
 
 def _by_group(

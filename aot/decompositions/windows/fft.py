@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...spec.sizes import is_static
 from ..registry import Family
 
 aten = torch.ops.aten
@@ -41,7 +42,7 @@ def _factor(length: int) -> int:
 def _transform(real: Tensor, imaginary: Tensor, sign: float) -> tuple[Tensor, Tensor]:
     """Return the unnormalised transform over the last dimension; `sign` is that of the exponent."""
     length = real.shape[-1]
-    first = _factor(length) if isinstance(length, int) and length > _LONGEST_PRODUCT else 1
+    first = _factor(length) if is_static(length) and length > _LONGEST_PRODUCT else 1
     if first == 1:
         cos, sin = _turns(length, length, length, real)
         return _rotate(real, imaginary, cos, sign * sin, torch.matmul)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...spec.sizes import is_static
 from ..registry import Family
 
 aten = torch.ops.aten
@@ -152,7 +153,7 @@ def resize_smoothly(
 ) -> Any:
     """Return x resized linearly, with all pixels counted where it gets smaller."""
     rows, columns = x.shape[-2:]
-    if not all(isinstance(size, int) for size in (rows, columns, *output_size)):
+    if not all(is_static(size) for size in (rows, columns, *output_size)):
         return NotImplemented
     down = _smoothing(rows, output_size[0], align_corners, scales_h, x)
     across = _smoothing(columns, output_size[1], align_corners, scales_w, x)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...spec.sizes import is_static
 from ..registry import Family
 
 aten = torch.ops.aten
@@ -18,7 +19,7 @@ _Index = Callable[[Tensor, Any], Any]
 
 
 def _cuts(pad: Sequence[Any]) -> bool:
-    return any(isinstance(amount, int) and amount < 0 for amount in pad)
+    return any(is_static(amount) and amount < 0 for amount in pad)
 
 
 def _constant(x: Tensor, pad: Sequence[Any], value: Any) -> Any:
@@ -41,7 +42,7 @@ def padded_or_cut(x: Tensor, pad: Sequence[Any], value: Any) -> Tensor:
     kept = [max(0, amount) for amount in pad]
     if not any(kept):
         return x.clone()
-    if all(isinstance(size, int) for size in x.shape):
+    if all(is_static(size) for size in x.shape):
         return torch.constant_pad_nd(x, kept, value)
     for position in range(0, len(kept), 2):  # torch's own kernel would fix the dynamic sizes
         dim = x.dim() - 1 - position // 2
@@ -75,7 +76,7 @@ _MODES: dict[str, _Index] = {
 def _by_index(x: Tensor, pad: Sequence[Any], source: _Index) -> Tensor:
     for position in range(0, len(pad), 2):
         before, after = pad[position : position + 2]
-        if isinstance(before, int) and isinstance(after, int) and before == after == 0:
+        if is_static(before) and is_static(after) and before == after == 0:
             continue
         dim = x.dim() - 1 - position // 2
         size = x.shape[dim]

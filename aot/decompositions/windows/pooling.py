@@ -12,6 +12,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.utils._pytree import tree_map
 
+from ...spec.sizes import is_static
 from ..registry import Decomposition, Family
 from .padding import padded_or_cut
 
@@ -84,7 +85,7 @@ def _cut_to_reach(operator: OpOverload, dimensions: int) -> Decomposition:
             zip(windows, each(stride or kernel, dimensions), strict=True), x.dim() - dimensions
         ):
             size = x.shape[axis]
-            if isinstance(size, int) and window < size < window + step:
+            if is_static(size) and window < size < window + step:
                 cut = cut.narrow(axis, 0, window)
         return NotImplemented if cut is x else operator(cut, kernel, stride)
 
@@ -123,7 +124,7 @@ def _with_divisor(operator: OpOverload, dimensions: int) -> Decomposition:
         sizes = x.shape[-dimensions:]
         if divisor_override is None or not x.dtype.is_floating_point:
             return NotImplemented
-        if ceil_mode and not all(isinstance(size, int) for size in sizes):
+        if ceil_mode and not all(is_static(size) for size in sizes):
             return NotImplemented
         windows, steps = each(kernel, dimensions), each(stride or kernel, dimensions)
         margins = each(padding, dimensions)
@@ -191,7 +192,7 @@ def spans_to_mend(
     That is where the compiler takes it, and where nothing can be done: sizes that vary, integers.
     """
     sizes = x.shape[-dimensions:]
-    if not (x.dtype.is_floating_point and all(isinstance(size, int) for size in sizes)):
+    if not (x.dtype.is_floating_point and all(is_static(size) for size in sizes)):
         return None
     spans = _reached(sizes, kernel, stride, padding, dilation, ceil_mode)
     exact = not ceil_mode and all(span.count > 1 or span.after == span.before for span in spans)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
+from ...spec.sizes import is_static
 from ..registry import Decomposition, Family
 from .pooling import each, spans_to_mend
 
@@ -96,7 +97,7 @@ def _fractional(dimensions: int) -> Decomposition:
         x: Tensor, kernel: Sequence[int], output: Sequence[int], samples: Tensor
     ) -> Any:
         sizes = x.shape[-dimensions:]
-        if not all(isinstance(size, int) for size in (*sizes, *output)):
+        if not all(is_static(size) for size in (*sizes, *output)):
             return NotImplemented
         places = []
         for axis, (size, window, count) in enumerate(zip(sizes, kernel, output, strict=True)):

@@ -34,7 +34,9 @@ from iree.compiler.ir import (
 
 from ...ir.assertions import emit_requirement
 from ...ir.module import CUSTOM_OP, operations_within
+from ...ir.torch_types import NativeTypeConverter
 from ...spec.errors import ExportError, PeltonError
+from ...spec.sizes import is_static
 from .operator import CustomOp, tensor_arguments
 from .template import TensorForm, fill_in, literal, quoted, size
 
@@ -76,9 +78,13 @@ class Bodies:
 
     Args:
         module_op: The module.
+
+    Attributes:
+        types: The converter between types of the torch dialect and builtin ones.
     """
 
     def __init__(self, module_op: Operation) -> None:
+        self.types = NativeTypeConverter(module_op.context)
         self._module = module_op
         self._symbols = SymbolTable(module_op)
         self._made: dict[Any, str] = {}
@@ -314,7 +320,7 @@ class _Form:
                     self._require(size, expected, f"its body returned another size than {dim}")
 
     def _require(self, size: Any, expected: Any, what: str) -> None:
-        if isinstance(expected, int):
+        if is_static(expected):
             expected = arith.constant(IndexType.get(), expected)
         equal = arith.cmpi(arith.CmpIPredicate.eq, size, expected)
         emit_requirement(equal, f"custom operator {self.op.name}: {what}")
@@ -352,8 +358,8 @@ def _fold_truncations(function: Operation) -> None:
     MLIR leaves those that are not exact, and IREE (3.13) then fails: it evaluates constants on its
     virtual machine, which has no such operation.
     """
-    for op in operations_within(function):
-        owner = op.operands[0].owner if op.name == "arith.truncf" else None
+    for op in operations_within(function, "arith.truncf"):
+        owner = op.operands[0].owner
         if not isinstance(owner, (Operation, OpView)) or owner.operation.name != "arith.constant":
             continue
         if not isinstance(owner.operation.attributes["value"], FloatAttr):

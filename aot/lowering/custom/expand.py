@@ -26,6 +26,7 @@ from iree.compiler.ir import (
 
 from ...ir.assertions import emit_requirement
 from ...ir.module import operations_within
+from ...ir.torch_types import NativeTypeConverter
 from ...spec.errors import UnsupportedOpError
 from ...spec.locations import location_in_mlir, with_lines
 from .bodies import Argument, Bodies
@@ -84,8 +85,8 @@ def name_of(operator: Operation) -> str:
 def _operators(module_op: Operation) -> list[Operation]:
     return [
         op
-        for op in operations_within(module_op)
-        if op.name == "torch.operator" and not name_of(op).startswith(_OF_IREE)
+        for op in operations_within(module_op, "torch.operator")
+        if not name_of(op).startswith(_OF_IREE)
     ]
 
 
@@ -106,11 +107,11 @@ def _refuse_unknown(operators: Sequence[Operation]) -> None:
 def _expand(bodies: Bodies, op: CustomOp, operator: Operation) -> None:
     arguments, operands = [], []
     for formal, value in zip(op.schema.arguments, operator.operands, strict=True):
-        argument, operand = _argument(op, formal, value)
+        argument, operand = _argument(bodies.types, op, formal, value)
         arguments.append(argument)
         if operand is not None:
             operands.append(operand)
-    builtin = [_builtin_type(result.type) for result in operator.results]
+    builtin = [bodies.types.torch_type_to_native(result.type) for result in operator.results]
     results = [_with_dynamic_sizes(type_) for type_ in builtin]
     symbol = bodies.symbol_for(op, arguments, results)
     call = Operation.create(
@@ -142,11 +143,13 @@ def _require_static_sizes(op: CustomOp, value: Value, type_: Type) -> None:
             emit_requirement(equal, f"custom operator {op.name}: {what}")
 
 
-def _argument(op: CustomOp, formal: torch.Argument, value: Value) -> tuple[Argument, Value | None]:
+def _argument(
+    types: NativeTypeConverter, op: CustomOp, formal: torch.Argument, value: Value
+) -> tuple[Argument, Value | None]:
     """Return an argument, and the operand to pass for it; None for a constant."""
     text = str(value.type)
     if text.startswith("!torch.vtensor"):
-        type_ = _builtin_type(value.type)
+        type_ = types.torch_type_to_native(value.type)
         converted = Operation.create(
             "torch_c.to_builtin_tensor", results=[type_], operands=[value]
         ).result
@@ -176,17 +179,6 @@ def _constant(value: Value) -> Any:
         items = [_constant(item) for item in operation.operands]
         return _VARIABLE if any(item is _VARIABLE for item in items) else items
     return _VARIABLE
-
-
-def _builtin_type(type_: Type) -> Type:
-    """Return the builtin tensor type of a torch-dialect tensor; its elements have no sign."""
-    shape, _, element = (
-        str(type_).removeprefix("!torch.vtensor<[").removesuffix(">").partition("],")
-    )
-    sizes = [size for size in shape.split(",") if size]
-    if element[:2] in ("si", "ui"):
-        element = element[1:]
-    return Type.parse(f"tensor<{''.join(f'{size}x' for size in sizes)}{element}>")
 
 
 def _with_dynamic_sizes(type_: Type) -> Type:

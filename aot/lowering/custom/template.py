@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...ir.torch_types import TensorType
 from .operator import CustomOp
 
 
@@ -33,7 +34,7 @@ class TensorForm:
     @property
     def type(self) -> str:
         """Its type: all sizes are dynamic."""
-        return f"tensor<{'?x' * len(self.dims)}{self.element}>"
+        return TensorType((None,) * len(self.dims), self.element).builtin()
 
     def fields(self) -> dict[str, str]:
         """Return what is filled in, by field.

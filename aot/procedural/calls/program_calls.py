@@ -15,6 +15,8 @@ from pelton.runtime.call import sizes as size_trees
 from ...capture.arguments import Arguments, InputLeaf, TracedInput
 from ...capture.dynamic_shapes import UNKNOWN, size_of
 from ...ir.elements import dtype_row
+from ...ir.torch_types import TensorType
+from ...spec.sizes import is_static
 from ..values import arithmetic, tensor_ops
 from ..values.scalars import IrImmediateScalar, Size
 from ..values.services import TraceServices
@@ -127,12 +129,12 @@ class _Call:
         """Check the sizes that the program fixes or derives from others."""
         for what, expression, size in self._sizes_of(leaf, val):
             derived = size_of(expression, _Names())
-            if isinstance(derived, int) and leaf.axes and not isinstance(size, int):
+            if is_static(derived) and leaf.axes and not is_static(size):
                 self.trace.fail(
                     f"calling {self.callee.symbol}: the function fixes {what} to {derived}, the "
                     "example size that it was traced with; it cannot be dynamic there"
                 )
-            if isinstance(derived, int):
+            if is_static(derived):
                 self._equal(size, derived, what)
             elif isinstance(derived, list):
                 self._equal(size, self._evaluate(derived), what)
@@ -146,7 +148,7 @@ class _Call:
             if size is None:
                 continue
             what = f"calling {self.callee.symbol}: a size or integer must be at"
-            is_size = isinstance(size, int) or size.kind == "index"
+            is_size = is_static(size) or size.kind == "index"
             if bounds.lower.is_finite and (bounds.lower > 0 or not is_size):
                 self.trace.require(size >= int(bounds.lower), f"{what} least {bounds.lower}")
             if getattr(bounds.upper, "is_Integer", False) and bounds.upper < 2**62:
@@ -159,16 +161,16 @@ class _Call:
             return self.sizes[tree]
         name, left, right = tree[0], self._evaluate(tree[1]), self._evaluate(tree[2])
         if name == "max":
-            return left.clamp(right) if not isinstance(left, int) else right.clamp(left)
+            return left.clamp(right) if not is_static(left) else right.clamp(left)
         if name == "min":
-            return left.clamp(max=right) if not isinstance(left, int) else right.clamp(max=left)
+            return left.clamp(max=right) if not is_static(left) else right.clamp(max=left)
         return size_trees.OPERATORS[name](left, right)
 
     def _operand(self, leaf: InputLeaf, val: Any) -> Value:
         value = self._value(leaf)
         if isinstance(value, IrTensor):
             shape = [
-                size if isinstance(size, int) else DYNAMIC
+                size if is_static(size) else DYNAMIC
                 for size in (size_of(expression, _Names()) for expression in val.shape)
             ]
             return _cast("from_builtin_tensor", tensor_ops.emit_cast(self.trace, value, shape), val)
@@ -188,7 +190,7 @@ class _Call:
         if isinstance(val, torch.Tensor):
             shape = [size_of(expression, _Names()) for expression in val.shape]
             element = self.trace.module_builder.torch_dtype_to_iree_type(val.dtype)
-            extents = [size if isinstance(size, int) else DYNAMIC for size in shape]
+            extents = [size if is_static(size) else DYNAMIC for size in shape]
             type_ = RankedTensorType.get(extents, element)
             tensor = IrImmediateTensor(_convert("to_builtin_tensor", value, type_), val.dtype)
             tensor.origins = self._origins(node)
@@ -203,7 +205,7 @@ class _Call:
 
 
 def _describe(val: torch.Tensor) -> str:
-    sizes = ", ".join(str(size) if isinstance(size, int) else "?" for size in val.shape)
+    sizes = ", ".join(str(size) if is_static(size) else "?" for size in val.shape)
     return f"{dtype_row(val.dtype, 'a tensor')}[{sizes}]"
 
 
@@ -223,9 +225,8 @@ def _number_kind(val: Any) -> str:
 def _torch_type(val: Any) -> Type:
     """Return the type of a traced value in the torch dialect."""
     if isinstance(val, torch.Tensor):
-        sizes = ",".join(str(size) if isinstance(size, int) else "?" for size in val.shape)
         element = dtype_row(val.dtype, "a result").torch_mlir
-        return Type.parse(f"!torch.vtensor<[{sizes}],{element}>")
+        return Type.parse(TensorType.of(val.shape, element).torch())
     names = {"i1": "bool", "f64": "float", "i64": "int"}
     return Type.parse(f"!torch.{names[_number_kind(val)]}")
 

@@ -23,6 +23,7 @@ from ...ir.elements import dtype_row
 from ...spec.errors import ExportError
 from ...spec.inputs import DimensionInputInfo, InputInfo, NamedDimension
 from ...spec.locations import user_location
+from ...spec.sizes import is_static
 from ..values.intrinsics import Intrinsic
 from ..values.scalars import IrImmediateScalar
 from ..values.sizes import DYNAMIC
@@ -120,7 +121,7 @@ class AbstractTensor(AbstractIntrinsic):
     @property
     def sizes(self) -> tuple[int | None, ...]:
         """The sizes, None for every dynamic one."""
-        return tuple(entry if isinstance(entry, int) else None for entry in self.size)
+        return tuple(entry if is_static(entry) else None for entry in self.size)
 
     @property
     def type_shape(self) -> list[int]:

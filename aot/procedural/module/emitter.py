@@ -12,6 +12,7 @@ import torch
 from iree.compiler.dialects import flow
 from iree.compiler.ir import Value
 
+from ...spec.sizes import is_static
 from ..values import tensor_ops
 from ..values.conversions import index_of, tensor_of
 from ..values.current import current_ir_trace
@@ -228,7 +229,7 @@ def _sizes(trace: TraceServices, dims: Sequence[Any]) -> list[Size]:
 
 
 def _product(shape: Sequence[Size]) -> Size:
-    static = functools.reduce(operator.mul, (size for size in shape if isinstance(size, int)), 1)
+    static = functools.reduce(operator.mul, (size for size in shape if is_static(size)), 1)
     product: Size = functools.reduce(
         operator.mul, (size for size in shape if isinstance(size, IrScalar)), static
     )
@@ -237,12 +238,12 @@ def _product(shape: Sequence[Size]) -> Size:
 
 def _inferred(trace: TraceServices, source: IrTensor, shape: list[Size]) -> list[Size]:
     """Return a shape with the size that is left in place of -1."""
-    places = [axis for axis, size in enumerate(shape) if isinstance(size, int) and size == -1]
-    if any(isinstance(size, int) and size < -1 for size in shape) or len(places) > 1:
+    places = [axis for axis, size in enumerate(shape) if is_static(size) and size == -1]
+    if any(is_static(size) and size < -1 for size in shape) or len(places) > 1:
         trace.fail("a shape has sizes of at least 0, and -1 at most once")
     if places:
         rest = _product([size for axis, size in enumerate(shape) if axis not in places])
-        if isinstance(rest, int) and rest == 0:
+        if is_static(rest) and rest == 0:
             trace.fail("-1 is not determined beside a size of 0")
         shape[places[0]] = _product(source.shape) // rest
     return shape
@@ -254,10 +255,10 @@ def _checked_span(
     """Return a range of positions in a dimension, which is checked to lie within it."""
     size = tensor.size(axis)
     end = start + length
-    whole = isinstance(start, int) and start == 0 and same_size(length, size)
+    whole = is_static(start) and start == 0 and same_size(length, size)
     if whole:
         return Span(start, length, whole=True)
-    if all(isinstance(number, int) for number in (start, length, size)):
+    if all(is_static(number) for number in (start, length, size)):
         if not 0 <= start <= end <= size:  # type: ignore[operator]
             trace.fail(
                 f"[{start}, {end}) is out of range for dimension {axis} of {tensor!r}, "
@@ -265,9 +266,9 @@ def _checked_span(
             )
         return Span(start, length)
     where = f"dimension {axis} of {tensor}"
-    if not (isinstance(start, int) and start >= 0):
+    if not (is_static(start) and start >= 0):
         trace.require(start >= 0, f"a position before the start of {where}")
-    if not (isinstance(length, int) and length >= 0):
+    if not (is_static(length) and length >= 0):
         trace.require(length >= 0, f"a negative length in {where}")
     trace.require(end <= size, f"a position beyond the end of {where}")
     return Span(start, length)

@@ -13,6 +13,7 @@ from ...capture.dynamic_shapes import UNKNOWN
 from ...ir.elements import dtype_row
 from ...spec.errors import ExportError
 from ...spec.inputs import NamedDimension
+from ...spec.sizes import is_static
 from ...spec.versions import versions
 from ..globals.types import AbstractScalar, AbstractSize, AbstractTensor
 from ..values.arithmetic import is_float
@@ -60,7 +61,7 @@ class _Dims:
         leaf = self._procedure.leaves[index]
         if isinstance(leaf, AbstractTensor):
             shape = tuple(
-                size if isinstance(size, int) else self._dim(leaf, axis, path)
+                size if is_static(size) else self._dim(leaf, axis, path)
                 for axis, size in enumerate(leaf.size)
             )
             for axis, value in self._proxies[index].stated_sizes().items():
@@ -98,7 +99,7 @@ class _Dims:
                 self._names.get(stated[axis], UNKNOWN) if axis in stated else size
                 for axis, size in enumerate(leaf.type_shape)
             )
-            shape = tuple(UNKNOWN if isinstance(s, int) and s < 0 else s for s in shape)
+            shape = tuple(UNKNOWN if is_static(s) and s < 0 else s for s in shape)
             return TensorSpec(dtype_row(leaf.dtype, "a result"), shape)
         if isinstance(leaf, IrScalar):
             return ScalarSpec(_kind(leaf.kind))

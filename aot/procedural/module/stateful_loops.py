@@ -66,9 +66,8 @@ def _touches(op: Operation, mutable: set[str], touching: set[str]) -> bool:
 
 def _inside_scf(function: Operation) -> Iterator[Operation]:
     """Yield all operations within `scf` operations of a function."""
-    for op in operations_within(function):
-        if op.name in ("scf.if", "scf.for", "scf.while"):
-            yield from operations_within(op)
+    for op in operations_within(function, "scf.if", "scf.for", "scf.while"):
+        yield from operations_within(op)
 
 
 def _reference(op: Operation, name: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from ...spec.sizes import is_static
 from .arithmetic import number_like
 from .conversions import index_of, tensor_of
 from .scalars import IrScalar, Size, dim_value_or_none, index_scalar, same_size, select
@@ -100,7 +101,7 @@ def _fill(trace: TraceServices, tensor: IrTensor, plan: Plan, value: Any) -> IrT
     given = tensor_of(trace, value, f"the value assigned to a part of {tensor!r}")
     assert plan.shape is not None
     if given.dtype != tensor.dtype or not _same_shape(given.shape, plan.shape):
-        if all(isinstance(size, int) for size in plan.shape):
+        if all(is_static(size) for size in plan.shape):
             given = trace.call_torch(_fit, (given, tensor.dtype, plan.shape))
         else:
             box = emit_slice(trace, tensor, plan.spans)
@@ -212,7 +213,7 @@ def _static_step(trace: TraceServices, entry: Any) -> Any:
 
 def _position(trace: TraceServices, tensor: IrTensor, axis: int, entry: int | IrScalar) -> Span:
     size = tensor.size(axis)
-    if isinstance(entry, int) and isinstance(size, int):
+    if is_static(entry) and is_static(size):
         if not -size <= entry < size:
             trace.fail(f"index {entry} is out of range for dimension {axis} of {tensor!r}")
         return Span(entry % size, 1, whole=size == 1)
@@ -234,7 +235,7 @@ def _range(trace: TraceServices, tensor: IrTensor, axis: int, entry: slice) -> S
     size = tensor.size(axis)
     if entry.start is None and entry.stop is None:
         return _whole(tensor, axis)
-    if isinstance(size, int) and not any(
+    if is_static(size) and not any(
         isinstance(bound, IrScalar) for bound in (entry.start, entry.stop)
     ):
         low, high, _ = slice(entry.start, entry.stop).indices(size)
@@ -265,17 +266,17 @@ def _known_length(trace: TraceServices, start: Any, stop: Any) -> Size | None:
 def _bounded(trace: TraceServices, value: Size, size: Size) -> Size:
     """Return a bound of a slice, counted from the start and limited to the dimension."""
     position = _from_end(trace, value, size)
-    if isinstance(position, int):
-        if isinstance(size, int):
+    if is_static(position):
+        if is_static(size):
             return max(min(position, size), 0)
         return size.clamp(max=position)
     return position.clamp(0, size)
 
 
 def _length(start: Size, stop: Size) -> Size:
-    if isinstance(start, int) and isinstance(stop, int):
+    if is_static(start) and is_static(stop):
         return max(stop - start, 0)
-    if isinstance(start, int) and start == 0:
+    if is_static(start) and start == 0:
         return stop
     length = stop - start
     assert isinstance(length, IrScalar)

@@ -21,6 +21,7 @@ from iree.compiler.ir import (
 )
 
 from ...ir.builder import TensorGlobal
+from ...spec.sizes import is_static
 from .arithmetic import KIND_OF_DTYPE, constant, convert, index_constant
 from .scalars import IrScalar, Size, index_scalar, same_size, scalar_value
 from .services import TraceServices
@@ -46,7 +47,7 @@ class Span:
 def tensor_type(trace: TraceServices, shape: Sequence[Size], dtype: torch.dtype) -> Type:
     """Return the builtin tensor type of a shape; traced sizes are dynamic."""
     element = trace.module_builder.torch_dtype_to_iree_type(dtype)
-    sizes = [size if isinstance(size, int) else DYNAMIC for size in shape]
+    sizes = [size if is_static(size) else DYNAMIC for size in shape]
     with trace.context, trace.location():
         return RankedTensorType.get(sizes, element)
 
@@ -61,7 +62,7 @@ def values_of(trace: TraceServices, sizes: Sequence[Size]) -> list[Value]:
 
 def dynamic_values(trace: TraceServices, sizes: Sequence[Size]) -> list[Value]:
     """Return the traced ones of sizes, as values of type index."""
-    return values_of(trace, [size for size in sizes if not isinstance(size, int)])
+    return values_of(trace, [size for size in sizes if not is_static(size)])
 
 
 def sized(
@@ -141,8 +142,7 @@ def _offsets_and_sizes(
     """Return the operands of a slice of the tensor dialect: dynamic values, then static ones."""
     dynamic = [dynamic_values(trace, sizes) for sizes in (starts, lengths)]
     static = [
-        [size if isinstance(size, int) else DYNAMIC for size in sizes]
-        for sizes in (starts, lengths)
+        [size if is_static(size) else DYNAMIC for size in sizes] for sizes in (starts, lengths)
     ]
     return [*dynamic, [], *static, [1] * len(starts)]
 
@@ -233,9 +233,9 @@ def require_equal(trace: TraceServices, left: Size, right: Size, what: str) -> N
     """
     if same_size(left, right):
         return
-    if isinstance(left, int) and isinstance(right, int):
+    if is_static(left) and is_static(right):
         trace.fail(f"{what} is {left}, but must be {right}")
-    expected = f"must be {right}" if isinstance(right, int) else "differs from what it must equal"
+    expected = f"must be {right}" if is_static(right) else "differs from what it must equal"
     trace.require(left == right, f"{what} {expected}")
 
 

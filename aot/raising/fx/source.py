@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -16,7 +15,7 @@ from pelton.runtime.call.dtypes import DTYPES, dtype_of
 from pelton.runtime.call.signature import STATE_GET, STATE_SET, Signature
 
 from ...ir.builder import DTYPE_ATTRIBUTE
-from ...ir.module import signatures_of
+from ...ir.module import NAMED_PARAMETER, signatures_of
 from ...ir.state_accessors import state_name
 from ...spec.errors import ExportError, UnsupportedOpError
 from .constants import Constants, borrowed, number
@@ -24,10 +23,6 @@ from .plain_signature import plain_signature
 from .types import number_dtype, tensor_type, torch_dtype
 
 FUNCTIONS = ("func.func", "util.func")
-
-_NAMED_PARAMETER = re.compile(
-    r'#flow\.parameter\.named<(?:"(?P<scope>[^"]*)"::)?"(?P<name>[^"]*)">'
-)
 
 
 @dataclass(frozen=True)
@@ -205,7 +200,7 @@ def _global(op: Operation, taken: Collection[str]) -> Global:
         dtype = torch_dtype(DTYPES[StringAttr(attributes[DTYPE_ATTRIBUTE]).value])
     if dtype.itemsize == storage.itemsize and dtype is not torch.bool:
         storage = dtype
-    named = _NAMED_PARAMETER.search(str(op)[:4096]) if _has_value(op) else None
+    named = NAMED_PARAMETER.search(str(op)[:4096]) if _has_value(op) else None
     return Global(
         symbol=symbol,
         name=symbol if state_name(symbol) in taken else state_name(symbol),

@@ -14,6 +14,7 @@ from iree.compiler.ir import Operation, ShapedType, StringAttr
 from torch.fx import Node
 
 from ...spec.errors import UnsupportedOpError
+from ...spec.sizes import is_static
 from . import effects
 from .raiser import HandlerTable, Raiser, extents
 from .scope import dtype_of
@@ -138,7 +139,7 @@ def _put(raiser: Raiser, target: Node, update: Node, boxes: list[tuple[int, Any,
     if rest:
         update = _put(raiser, _take(raiser, target, axis, start, length), update, rest)
     dtype = dtype_of(target)
-    if isinstance(start, int):
+    if is_static(start):
         end = _end(raiser, start, length)
         return raiser.emit(
             aten.slice_scatter.default, target, update, axis, start, end, dtype=dtype
@@ -148,12 +149,12 @@ def _put(raiser: Raiser, target: Node, update: Node, boxes: list[tuple[int, Any,
 
 
 def _is_whole(start: Any, length: Any, size: Any) -> bool:
-    return isinstance(start, int) and start == 0 and (length is size or length == size)
+    return is_static(start) and start == 0 and (length is size or length == size)
 
 
 def _take(raiser: Raiser, tensor: Node, axis: int, start: Any, length: Any) -> Node:
     dtype = dtype_of(tensor)
-    if isinstance(start, int):
+    if is_static(start):
         end = _end(raiser, start, length)
         return raiser.emit(aten.slice.Tensor, tensor, axis, start, end, dtype=dtype)
     places = _positions(raiser, start, length)
@@ -161,8 +162,8 @@ def _take(raiser: Raiser, tensor: Node, axis: int, start: Any, length: Any) -> N
 
 
 def _end(raiser: Raiser, start: int, length: Any) -> Any:
-    if start == 0 or isinstance(length, int):
-        return start + length if isinstance(length, int) else length
+    if start == 0 or is_static(length):
+        return start + length if is_static(length) else length
     return raiser.emit(_plus, length, start)
 
 
@@ -172,7 +173,7 @@ def _plus(left: Any, right: Any) -> Any:
 
 def _positions(raiser: Raiser, start: Any, length: Any) -> Node:
     first = raiser.as_tensor(start, torch.int64)
-    if isinstance(length, int) and length == 1:
+    if is_static(length) and length == 1:
         return raiser.emit(aten.reshape.default, first, [1], dtype=torch.int64)
     numbers = raiser.emit(aten.arange.default, length, dtype=torch.int64)
     return raiser.emit(aten.add.Tensor, numbers, first, dtype=torch.int64)

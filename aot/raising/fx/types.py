@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import torch
 from iree.compiler.ir import Type
 
 from pelton.runtime.call.dtypes import BY_TORCH_MLIR, DType
+
+from ...ir import torch_types
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,6 @@ class TensorType:
     shape: tuple[int | None, ...]
     dtype: torch.dtype
 
-
-_TENSOR = re.compile(r"!torch\.v?tensor<\[(?P<sizes>[^\]]*)\],(?P<element>.+)>$")
-_BUILTIN = re.compile(r"tensor<(?P<sizes>(?:[\d?]+x)*)(?P<element>[^,]+)(?:,.*)?>$")
 
 _NUMBERS = {
     "index": torch.int64,
@@ -62,12 +60,10 @@ def element_dtype(spelling: str) -> torch.dtype | None:
 def tensor_type(type_: Type) -> TensorType | None:
     """Return a tensor type, None for any other type."""
     text = str(type_)
-    match = _TENSOR.match(text) or _BUILTIN.match(text)
-    dtype = element_dtype(match["element"]) if match else None
-    if match is None or dtype is None:
-        return None
-    sizes = [size for size in re.split("[,x]", match["sizes"]) if size]
-    return TensorType(tuple(None if size == "?" else int(size) for size in sizes), dtype)
+    parse = torch_types.TensorType
+    found = parse.parse_torch(text) or parse.parse_builtin(text)
+    dtype = element_dtype(found.element) if found else None
+    return None if found is None or dtype is None else TensorType(found.shape, dtype)
 
 
 def number_dtype(type_: Type) -> torch.dtype | None:

@@ -12,6 +12,7 @@ from pelton.runtime.call.sizes import OPERATORS, Constraint, Dim, Profile, Size,
 
 from ...spec.errors import DynamicShapeError, ExportError
 from ...spec.profiles import ProfileBounds, Profiles, with_profiles
+from ...spec.sizes import is_static
 
 _SEARCHED = 4096
 """How many sizes are tried for one that the program can have."""
@@ -182,7 +183,7 @@ def _interval(size: Size, ranges: Mapping[str, Interval]) -> Interval:
         >>> _interval(["-", 10, "n"], {"n": (1, 4)})
         (6, 9)
     """
-    if isinstance(size, int):
+    if is_static(size):
         return size, size
     if isinstance(size, str):
         return ranges[size]

@@ -8,14 +8,14 @@ from iree.compiler.ir import (
     FloatAttr,
     InsertionPoint,
     IntegerAttr,
-    IntegerType,
     Operation,
     OpResult,
     Type,
     Value,
 )
 
-_INT = "!torch.int"
+from ....ir.torch_ops import TorchEmitter
+from ....ir.torch_types import TensorType
 
 FLOATS = ("f16", "bf16", "f32", "f64")
 """Element types of real numbers."""
@@ -30,16 +30,14 @@ Size = int | None
 def tensor_type(type_: Type) -> tuple[list[Size], str]:
     """Return sizes and element type of a tensor type; no sizes of a type without."""
     text = str(type_)
-    if not text.startswith("!torch.vtensor<["):
-        return [], ""
-    sizes, _, rest = text.removeprefix("!torch.vtensor<[").partition("],")
-    known = [None if size == "?" else int(size) for size in sizes.split(",") if size]
-    return known, rest.removesuffix(">")
+    found = TensorType.parse_torch(text) if text.startswith("!torch.vtensor<") else None
+    return ([], "") if found is None else ([*found.shape], found.element)
 
 
 def with_element(type_: Type, element: str) -> str:
     """Return the type of tensors of the same sizes whose elements have another type."""
-    return f"{str(type_).rpartition(',')[0]},{element}>"
+    sizes, _ = tensor_type(type_)
+    return TensorType(tuple(sizes), element).torch()
 
 
 def number_of(value: Value) -> float | None:
@@ -54,8 +52,8 @@ def number_of(value: Value) -> float | None:
     return None
 
 
-class Emitter:
-    """Makes operations of the torch dialect beside an operation, at its location.
+class Emitter(TorchEmitter):
+    """Creates operations of the torch dialect next to an operation, at its location.
 
     Args:
         op: The operation.
@@ -63,23 +61,11 @@ class Emitter:
     """
 
     def __init__(self, op: Operation, *, after: bool = False) -> None:
-        self._point = InsertionPoint.after(op) if after else InsertionPoint(op)
-        self._location = op.location
-
-    def make(self, name: str, result: str, *operands: Value, **attributes: object) -> Value:
-        """Make an operation of one result."""
-        with self._location.context, self._point, self._location:
-            return Operation.create(
-                f"torch.{name}",
-                results=[Type.parse(result)],
-                operands=list(operands),
-                attributes=attributes,
-            ).result
+        super().__init__(InsertionPoint.after(op) if after else InsertionPoint(op), op.location)
 
     def tensor(self, name: str, sizes: Sequence[Size], *operands: Value) -> Value:
         """Make an operation whose result is a tensor of float32."""
-        shown = ",".join("?" if size is None else str(size) for size in sizes)
-        return self.make(name, f"!torch.vtensor<[{shown}],f32>", *operands)
+        return self.make(name, TensorType(tuple(sizes), "f32").torch(), *operands)
 
     def like(self, name: str, tensor: Value, *operands: Value) -> Value:
         """Make an operation of a tensor whose result has the type of that tensor."""
@@ -112,25 +98,6 @@ class Emitter:
         kind, number = with_element(tensor.type, element), self.number(_NUMBERS_OF_TYPES[element])
         return self.make("prims.convert_element_type", kind, tensor, number)
 
-    def real(self, value: float) -> Value:
-        """Make a constant of real numbers."""
-        with self._location.context, self._location:
-            attribute = FloatAttr.get_f64(value)
-        return self.make("constant.float", "!torch.float", value=attribute)
-
-    def number(self, value: int) -> Value:
-        """Make a constant."""
-        with self._location.context:
-            attribute = IntegerAttr.get(IntegerType.get_signless(64), value)
-        return self.make("constant.int", _INT, value=attribute)
-
-    def true(self) -> Value:
-        """Make the constant True."""
-        with self._location.context:
-            attribute = IntegerAttr.get(IntegerType.get_signless(1), 1)
-        return self.make("constant.bool", "!torch.bool", value=attribute)
-
     def numbers(self, *values: int) -> Value:
         """Make a list of constants."""
-        items = [self.number(value) for value in values]
-        return self.make("prim.ListConstruct", "!torch.list<int>", *items)
+        return self.integers([self.number(value) for value in values])

@@ -17,20 +17,18 @@ _GROUP_NORM = "torch.aten.group_norm"
 
 def decompose_group_norm(module_op: Operation) -> None:
     """Write the float32 group normalisations of a module, in the torch dialect, in operations."""
-    for op in operations_within(module_op):
+    for op in operations_within(module_op, _GROUP_NORM):
         if _is_known(op):
-            _take_apart(op)
+            _decompose(op)
 
 
 def _is_known(op: Operation) -> bool:
-    """Return whether it is a norm of float32 whose numbers of groups and channels are known."""
-    if op.name != _GROUP_NORM:
-        return False
+    """Return whether it is a norm of float32 whose numbers of groups and channels are static."""
     sizes, element = tensor_type(op.operands[0].type)
     return len(sizes) > 1 and bool(sizes[1] and element == "f32" and number_of(op.operands[1]))
 
 
-def _take_apart(norm: Operation) -> None:
+def _decompose(norm: Operation) -> None:
     image, groups, weight, bias, epsilon, _ = norm.operands
     (batch, channels, *places), _ = tensor_type(image.type)
     count = number_of(groups)
@@ -44,7 +42,7 @@ def _take_apart(norm: Operation) -> None:
 
     def mean(of: Value) -> Value:
         axes = emit.numbers(*range(2, len(parted)))
-        keep, none = emit.true(), emit.make("constant.none", "!torch.none")
+        keep, none = emit.boolean(True), emit.none()
         return emit.tensor("aten.mean.dim", single, of, axes, keep, none)
 
     distances = emit.tensor("aten.sub.Tensor", parted, values, mean(values), one)

@@ -19,8 +19,8 @@ _ATTENTION = "torch.aten.scaled_dot_product_attention"
 
 def upcast_attention(module_op: Operation) -> None:
     """Compute attention of a module, in the torch dialect, in float32 where it is narrower."""
-    for op in operations_within(module_op):
-        if op.name == _ATTENTION and tensor_type(op.operands[0].type)[1] in ("f16", "bf16"):
+    for op in operations_within(module_op, _ATTENTION):
+        if tensor_type(op.operands[0].type)[1] in ("f16", "bf16"):
             _widen(op)
 
 

@@ -30,8 +30,8 @@ _POWER = "torch.aten.pow.Tensor_Scalar"
 
 def propagate_nans(module_op: Operation) -> None:
     """Let operations of a module, in the torch dialect, give NaN where torch's do."""
-    for op in operations_within(module_op):
-        if not op.operands or tensor_type(op.operands[0].type)[1] not in FLOATS:
+    for op in operations_within(module_op, *_DROPS_NAN, *_NAN_INDEX_OPS, _POWER):
+        if tensor_type(op.operands[0].type)[1] not in FLOATS:
             continue
         if op.name in _DROPS_NAN:
             _propagate(op)

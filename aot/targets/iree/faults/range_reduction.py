@@ -43,10 +43,9 @@ _NARROW = ("f16", "bf16", "f32")
 
 def replace_inexact_functions(module_op: Operation) -> None:
     """Exchange operations of a module, in the torch dialect, for more exact ones."""
-    for op in operations_within(module_op):
-        function = _FUNCTIONS.get(op.name)
-        if function and tensor_type(op.operands[0].type)[1] in _NARROW:
-            function(op)
+    for op in operations_within(module_op, *_FUNCTIONS):
+        if tensor_type(op.operands[0].type)[1] in _NARROW:
+            _FUNCTIONS[op.name](op)
 
 
 def _circular(op: Operation) -> None:

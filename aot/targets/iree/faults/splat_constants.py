@@ -25,6 +25,7 @@ from iree.compiler.ir import (
 )
 
 from ....ir.module import operations_within
+from ....ir.torch_types import TensorType
 from .emission import FLOATS, number_of, tensor_type
 
 _LITERAL = "torch.vtensor.literal"
@@ -48,7 +49,7 @@ _MOST_ELEMENTS = 64
 def outline_splat_constants(module_op: Operation) -> None:
     """Turn the constants of a module, in the torch dialect, into globals."""
     names: dict[Attribute, str] = {}
-    for op in operations_within(module_op):
+    for op in operations_within(module_op, _LITERAL, *_FILLED, *_FILLED_WITH):
         numbers = _numbers(op)
         if numbers is None:
             continue
@@ -60,8 +61,6 @@ def outline_splat_constants(module_op: Operation) -> None:
 
 def _numbers(op: Operation) -> DenseElementsAttr | None:
     """Return what a constant that the folders take holds."""
-    if op.name != _LITERAL and op.name not in _FILLED and op.name not in _FILLED_WITH:
-        return None
     kind = _outer_type(op.result.type)
     if kind is None:
         return None
@@ -94,9 +93,8 @@ def _outer_type(type_: Type) -> RankedTensorType | None:
     sizes, element = tensor_type(type_)
     if not element or None in sizes or "complex" in element:
         return None
-    element = element.removeprefix("s").removeprefix("u")
-    shown = "".join(f"{size}x" for size in sizes)
-    return RankedTensorType(Type.parse(f"tensor<{shown}{element}>", type_.context))
+    text = TensorType(tuple(sizes), element).builtin()
+    return RankedTensorType(Type.parse(text, type_.context))
 
 
 def _declare(module_op: Operation, name: str, numbers: DenseElementsAttr) -> None:
