@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..pointwise.elementary import ends_of
+from ..real_types import ends_of
 from ..registry import Family
 
 aten = torch.ops.aten

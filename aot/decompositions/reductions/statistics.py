@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from ..pointwise.elementary import ends_of
+from ..real_types import ends_of
 from ..registry import Decomposition, Family
 
 aten = torch.ops.aten
