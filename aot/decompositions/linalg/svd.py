@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from ..registry import Family
-from .lu import fits
 from .qr import linalg_qr
+from .small_matrices import fits
 
 aten = torch.ops.aten
 
