@@ -13,7 +13,7 @@ from torch._ops import OperatorBase, OpOverloadPacket
 from .attention import dense_attention, flash_attention
 from .dialect import torch_decompositions
 from .indexing import data_dependent, gather
-from .linalg import dense, lu, qr, svd
+from .linalg import cholesky, lu, qr, svd, triangular
 from .nn import backward, moe, random_numbers
 from .pointwise import (
     activations,
@@ -26,8 +26,10 @@ from .pointwise import (
     narrow_integers,
 )
 from .reductions import (
+    distances,
     normalization,
-    ordering,
+    order_statistics,
+    scans,
     scatter,
     sorting,
     statistics,
@@ -63,11 +65,14 @@ FAMILIES = (
     booleans.FAMILY,
     integers.FAMILY,
     float64.FAMILY,
-    dense.FAMILY,
+    cholesky.FAMILY,
+    triangular.FAMILY,
     elementary.FAMILY,
     lu.FAMILY,
     gather.FAMILY,
-    ordering.FAMILY,
+    scans.FAMILY,
+    order_statistics.FAMILY,
+    distances.FAMILY,
     statistics.FAMILY,
     sorting.FAMILY,
     qr.FAMILY,

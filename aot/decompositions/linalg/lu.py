@@ -8,22 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...spec.sizes import is_static
 from ..registry import Family
-from .dense import LARGEST, lower_solve, upper_solve
+from .small_matrices import REASON, fits, no_errors
+from .triangular import lower_solve, upper_solve
 
 aten = torch.ops.aten
 
 FAMILY = Family("elimination")
-
-_REASON = "no lowering; unrolled for small sizes"
-
-
-def fits(matrix: Tensor) -> bool:
-    """Whether a matrix is real, and of a size that is known and small."""
-    sizes = matrix.shape[-2:]
-    known = all(is_static(size) and size <= LARGEST for size in sizes)
-    return known and not matrix.dtype.is_complex
 
 
 def _exchange(matrix: Tensor, order: Tensor, k: int, row: Tensor) -> tuple[Tensor, Tensor]:
@@ -79,27 +70,23 @@ def _solve(matrix: Tensor, right: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return upper_solve(factors, lower_solve(factors, moved, unit=True)), factors, exchanges
 
 
-def _no_errors(matrix: Tensor) -> Tensor:
-    return torch.zeros(matrix.shape[:-2], dtype=torch.int32, device=matrix.device)
-
-
-@FAMILY.decomposes(aten.linalg_lu_factor_ex.default, reason=_REASON)
+@FAMILY.decomposes(aten.linalg_lu_factor_ex.default, reason=REASON)
 def lu_factor_ex(matrix: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:
     """Return the factors, the exchanges, and that there was no error."""
     if not (pivot and fits(matrix)):
         return NotImplemented
     factors, _, exchanges = factorise(matrix)
-    return factors, exchanges, _no_errors(matrix)
+    return factors, exchanges, no_errors(matrix)
 
 
-@FAMILY.decomposes(aten.linalg_lu_factor.default, reason=_REASON)
+@FAMILY.decomposes(aten.linalg_lu_factor.default, reason=REASON)
 def lu_factor(matrix: Tensor, *, pivot: bool = True) -> Any:
     """Return the factors and the exchanges."""
     found = lu_factor_ex(matrix, pivot=pivot)
     return found if found is NotImplemented else found[:2]
 
 
-@FAMILY.decomposes(aten.linalg_solve.default, reason=_REASON)
+@FAMILY.decomposes(aten.linalg_solve.default, reason=REASON)
 def linalg_solve(matrix: Tensor, right: Tensor, *, left: bool = True) -> Any:
     """Return the solution of a linear system."""
     if not fits(matrix):
@@ -113,7 +100,7 @@ def linalg_solve(matrix: Tensor, right: Tensor, *, left: bool = True) -> Any:
     return solution[..., 0] if vector else solution
 
 
-@FAMILY.decomposes(aten._linalg_solve_ex.default, reason=_REASON)
+@FAMILY.decomposes(aten._linalg_solve_ex.default, reason=REASON)
 def solve_ex(
     matrix: Tensor, right: Tensor, *, left: bool = True, check_errors: bool = False
 ) -> Any:
@@ -122,35 +109,35 @@ def solve_ex(
         return NotImplemented
     factors, _, exchanges = factorise(matrix)
     solution = linalg_solve(matrix, right, left=left)
-    return solution, factors, exchanges, _no_errors(matrix)
+    return solution, factors, exchanges, no_errors(matrix)
 
 
-@FAMILY.decomposes(aten.linalg_solve_ex.default, reason=_REASON)
+@FAMILY.decomposes(aten.linalg_solve_ex.default, reason=REASON)
 def linalg_solve_ex(
     matrix: Tensor, right: Tensor, *, left: bool = True, check_errors: bool = False
 ) -> Any:
     """Return the solution of a linear system and that there was no error."""
     solution = linalg_solve(matrix, right, left=left)
-    return solution if solution is NotImplemented else (solution, _no_errors(matrix))
+    return solution if solution is NotImplemented else (solution, no_errors(matrix))
 
 
-@FAMILY.decomposes(aten.linalg_inv_ex.default, reason=_REASON)
+@FAMILY.decomposes(aten.linalg_inv_ex.default, reason=REASON)
 def inv_ex(matrix: Tensor, *, check_errors: bool = False) -> Any:
     """Return the inverse and that there was no error."""
     if not fits(matrix):
         return NotImplemented
     unit = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
-    return _solve(matrix, unit.expand(matrix.shape))[0], _no_errors(matrix)
+    return _solve(matrix, unit.expand(matrix.shape))[0], no_errors(matrix)
 
 
-@FAMILY.decomposes(aten.linalg_inv.default, aten.inverse.default, reason=_REASON)
+@FAMILY.decomposes(aten.linalg_inv.default, aten.inverse.default, reason=REASON)
 def inv(matrix: Tensor) -> Any:
     """Return the inverse."""
     found = inv_ex(matrix)
     return found if found is NotImplemented else found[0]
 
 
-@FAMILY.decomposes(aten.linalg_tensorinv.default, reason=_REASON)
+@FAMILY.decomposes(aten.linalg_tensorinv.default, reason=REASON)
 def tensorinv(x: Tensor, ind: int = 2) -> Any:
     """Return the inverse of a tensor whose first `ind` dimensions are the rows of a matrix."""
     rows, columns = x.shape[:ind], x.shape[ind:]
@@ -159,7 +146,7 @@ def tensorinv(x: Tensor, ind: int = 2) -> Any:
     return inverse if inverse is NotImplemented else inverse.reshape(*columns, *rows)
 
 
-@FAMILY.decomposes(aten._linalg_det.default, reason=_REASON)
+@FAMILY.decomposes(aten._linalg_det.default, reason=REASON)
 def det_and_factors(matrix: Tensor) -> Any:
     """Return the determinant and the factors."""
     if not fits(matrix):
@@ -169,14 +156,14 @@ def det_and_factors(matrix: Tensor) -> Any:
     return pivots.prod(-1) * _parity(exchanges).to(matrix.dtype), factors, exchanges
 
 
-@FAMILY.decomposes(aten.linalg_det.default, aten.det.default, reason=_REASON)
+@FAMILY.decomposes(aten.linalg_det.default, aten.det.default, reason=REASON)
 def det(matrix: Tensor) -> Any:
     """Return the determinant."""
     found = det_and_factors(matrix)
     return found if found is NotImplemented else found[0]
 
 
-@FAMILY.decomposes(aten._linalg_slogdet.default, reason=_REASON)
+@FAMILY.decomposes(aten._linalg_slogdet.default, reason=REASON)
 def slogdet_and_factors(matrix: Tensor) -> Any:
     """Return sign and logarithm of the determinant, and the factors."""
     if not fits(matrix):
@@ -187,7 +174,7 @@ def slogdet_and_factors(matrix: Tensor) -> Any:
     return sign, torch.log(pivots.abs()).sum(-1), factors, exchanges
 
 
-@FAMILY.decomposes(aten.linalg_slogdet.default, aten.slogdet.default, reason=_REASON)
+@FAMILY.decomposes(aten.linalg_slogdet.default, aten.slogdet.default, reason=REASON)
 def slogdet(matrix: Tensor) -> Any:
     """Return sign and logarithm of the determinant."""
     found = slogdet_and_factors(matrix)

@@ -8,17 +8,16 @@ import torch
 from torch import Tensor
 
 from ..registry import Family
-from .dense import lower_solve, upper_solve
-from .lu import factorise, fits
+from .lu import factorise
+from .small_matrices import REASON, fits
+from .triangular import lower_solve, upper_solve
 
 aten = torch.ops.aten
 
 FAMILY = Family("orthogonal")
 
-_REASON = "no lowering; unrolled for small sizes"
 
-
-@FAMILY.decomposes(aten.geqrf.default, reason=_REASON)
+@FAMILY.decomposes(aten.geqrf.default, reason=REASON)
 def geqrf(matrix: Tensor) -> Any:
     """Return R above, and the vectors of the reflections below the diagonal, and their factors."""
     if not fits(matrix):
@@ -68,7 +67,7 @@ def _reflect(x: Tensor, vector: Tensor, factor: Tensor) -> Tensor:
     return x - factor[..., None, None] * vector[..., :, None] * product
 
 
-@FAMILY.decomposes(aten.linalg_householder_product.default, aten.orgqr.default, reason=_REASON)
+@FAMILY.decomposes(aten.linalg_householder_product.default, aten.orgqr.default, reason=REASON)
 def householder_product(reflections: Tensor, factors: Tensor) -> Any:
     """Return the first columns of the product of the reflections."""
     if not fits(reflections):
@@ -81,7 +80,7 @@ def householder_product(reflections: Tensor, factors: Tensor) -> Any:
     return product.clone()
 
 
-@FAMILY.decomposes(aten.ormqr.default, reason=_REASON)
+@FAMILY.decomposes(aten.ormqr.default, reason=REASON)
 def ormqr(
     reflections: Tensor, factors: Tensor, x: Tensor, left: bool = True, transpose: bool = False
 ) -> Any:
@@ -95,7 +94,7 @@ def ormqr(
     return (turned if left else turned.mT).clone()
 
 
-@FAMILY.decomposes(aten.linalg_qr.default, reason=_REASON)
+@FAMILY.decomposes(aten.linalg_qr.default, reason=REASON)
 def linalg_qr(matrix: Tensor, mode: str = "reduced") -> Any:
     """Return an orthogonal and an upper triangular factor."""
     if not fits(matrix):
@@ -111,7 +110,7 @@ def linalg_qr(matrix: Tensor, mode: str = "reduced") -> Any:
     return householder_product(reflections[..., :, :kept], factors), upper
 
 
-@FAMILY.decomposes(aten.lu_unpack.default, reason=_REASON)
+@FAMILY.decomposes(aten.lu_unpack.default, reason=REASON)
 def lu_unpack(
     factors: Tensor, exchanges: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> Any:
@@ -144,7 +143,7 @@ def _order(exchanges: Tensor, rows: int) -> Tensor:
     return order
 
 
-@FAMILY.decomposes(aten.linalg_lu.default, reason=_REASON)
+@FAMILY.decomposes(aten.linalg_lu.default, reason=REASON)
 def linalg_lu(matrix: Tensor, *, pivot: bool = True) -> Any:
     """Return the permutation and the two factors."""
     if not (pivot and fits(matrix)):
@@ -153,7 +152,7 @@ def linalg_lu(matrix: Tensor, *, pivot: bool = True) -> Any:
     return lu_unpack(factors, exchanges)
 
 
-@FAMILY.decomposes(aten.linalg_lu_solve.default, reason=_REASON)
+@FAMILY.decomposes(aten.linalg_lu_solve.default, reason=REASON)
 def lu_solve(
     factors: Tensor, exchanges: Tensor, right: Tensor, *, left: bool = True, adjoint: bool = False
 ) -> Any:
@@ -177,7 +176,7 @@ def lu_solve(
 _SQUARINGS, _TERMS = 20, 12
 
 
-@FAMILY.decomposes(aten.linalg_matrix_exp.default, aten.matrix_exp.default, reason=_REASON)
+@FAMILY.decomposes(aten.linalg_matrix_exp.default, aten.matrix_exp.default, reason=REASON)
 def matrix_exp(matrix: Tensor) -> Any:
     """Return the exponential: a series of the matrix halved n times, squared n times."""
     if not fits(matrix):

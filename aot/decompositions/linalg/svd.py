@@ -13,8 +13,8 @@ from torch import Tensor
 
 from ...spec.sizes import is_static
 from ..registry import Family
-from .lu import fits
 from .qr import linalg_qr
+from .small_matrices import fits
 
 aten = torch.ops.aten
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -10,45 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..registry import Decomposition, Family
-from ..special.float64 import erfc_of_positive
+from ..real_types import floating, in_single, of_reals
+from ..registry import Family
 
 aten = torch.ops.aten
 
 FAMILY = Family("elementary")
 
 _NO_LOWERING = "no lowering"
-
-
-def floating(x: Tensor) -> Tensor:
-    """Return x in the type that torch's functions of real numbers compute in."""
-    return x if x.dtype.is_floating_point else x.to(torch.get_default_dtype())
-
-
-def in_single(x: Tensor) -> Tensor:
-    """Return a half-precision tensor as float32, any other as it is."""
-    return x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else x
-
-
-def ends_of(dtype: torch.dtype) -> tuple[float, float]:
-    """Return the least and the largest number of a type of real numbers."""
-    if dtype.is_floating_point:
-        return -math.inf, math.inf
-    limits = torch.iinfo(dtype)
-    return limits.min, limits.max
-
-
-def of_reals(function: Callable[..., Tensor]) -> Decomposition:
-    """Return a function of a real tensor that computes at least in float32."""
-
-    @functools.wraps(function)
-    def decomposition(x: Tensor, *args: Any) -> Any:
-        if x.dtype.is_complex:
-            return NotImplemented
-        x = floating(x)
-        return function(in_single(x), *args).to(x.dtype)
-
-    return decomposition
 
 
 @FAMILY.decomposes(aten.log10.default, reason="the lowering calls a C function, not linked")
@@ -345,14 +313,6 @@ def fmin(x: Tensor, y: Tensor) -> Tensor:
     if not dtype.is_floating_point:
         return torch.minimum(x, y)
     return torch.where(torch.logical_or(torch.isnan(y), x <= y), x, y)
-
-
-@FAMILY.decomposes(aten.erfc.default, reason=_NO_LOWERING)
-@of_reals
-def erfc(x: Tensor) -> Tensor:
-    """Return 1 - erf(x) with full relative accuracy for large x."""
-    positive = erfc_of_positive(x.abs())
-    return torch.where(x < 0, 2 - positive, positive)
 
 
 @FAMILY.decomposes(aten.frexp.Tensor, reason=_NO_LOWERING)

@@ -7,9 +7,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
 
-from ..pointwise.elementary import ends_of
-from ..registry import Family
+from ...spec.sizes import is_static
+from ..real_types import ends_of
+from ..registry import Decomposition, Family
 
 aten = torch.ops.aten
 
@@ -95,24 +97,6 @@ def segment_reduce(
     return mean if initial is not None else torch.where(counts == 0, math.nan, mean)
 
 
-@FAMILY.decomposes(aten.mode.default, reason=_REASON)
-def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
-    """Return the most frequent element, the smallest of several, and where it comes last."""
-    if x.dim() == 0:
-        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
-    if x.dtype is torch.bool or x.dtype.is_complex:
-        return NotImplemented
-    last = x.movedim(dim, -1)
-    counts = (last[..., :, None] == last[..., None, :]).to(torch.int64).sum(-1)
-    most = counts == counts.amax(-1, True)
-    _, highest = ends_of(x.dtype)
-    value = torch.where(most, last, highest).amin(-1, True)
-    places = torch.arange(last.shape[-1], device=x.device)
-    index = torch.where(last == value, places, -1).amax(-1, True)
-    value, index = value.movedim(-1, dim), index.movedim(-1, dim)
-    return (value, index) if keepdim else (value.squeeze(dim), index.squeeze(dim))
-
-
 @FAMILY.decomposes(aten.histogram.bin_ct, reason=_REASON)
 def histogram(
     x: Tensor, bins: int = 100, *, range: Any = None, weight: Any = None, density: bool = False
@@ -160,3 +144,81 @@ def repeat_interleave(repeats: Tensor, *, output_size: Any = None) -> Tensor:
     marks = torch.zeros(output_size + 1, dtype=torch.int64, device=repeats.device)
     marks = marks.scatter_add(0, ends, torch.ones_like(ends))
     return marks.cumsum(0).narrow(0, 0, output_size)
+
+
+def _from_the_front(operator: OpOverload) -> Decomposition:
+    def decomposition(x: Tensor, dim: int, *args: Any, **kwargs: Any) -> Any:
+        if dim >= 0 or not x.dim():
+            return NotImplemented
+        return operator(x, dim + x.dim(), *args, **kwargs)
+
+    return decomposition
+
+
+for _operator in (
+    aten.scatter.src,
+    aten.scatter.value,
+    aten.scatter_add.default,
+    aten.scatter_reduce.two,
+):
+    FAMILY.enter(_operator, _from_the_front(_operator), reason="negative dimensions crash it")
+
+
+def _neutral(reduce: str, dtype: torch.dtype) -> float | None:
+    """Return the number with which a reduction gives the other number."""
+    if reduce in ("sum", "prod"):
+        return int(reduce == "prod")
+    least, largest = ends_of(dtype)
+    return {"amax": least, "amin": largest}.get(reduce)
+
+
+@FAMILY.decomposes(aten.scatter_reduce.two, reason="torch.onnx takes a mean for an assignment")
+def scatter_mean(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Any:
+    """Return x with the mean of elements at indices, as sums by counts."""
+    if reduce != "mean" or x.dtype is torch.bool or not x.dim():
+        return NotImplemented
+    one = torch.ones_like(source)
+    count = torch.zeros_like(x).scatter_add(dim, index, one)
+    kept = x if include_self else torch.where(count > 0, torch.zeros_like(x), x)
+    total = kept.scatter_add(dim, index, source)
+    count = count + 1 if include_self else count.clamp(min=1)
+    rounding = None if x.dtype.is_floating_point or x.dtype.is_complex else "floor"
+    return torch.div(total, count, rounding_mode=rounding)
+
+
+@FAMILY.decomposes(
+    aten.scatter_reduce.two, reason="does not compile without itself where sizes vary"
+)
+def scatter_without_itself(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Any:
+    """Return a scatter over x in which the elements that it reaches are neutral."""
+    sizes = (*x.shape, *index.shape)
+    if include_self or not x.dim() or all(is_static(size) for size in sizes):
+        return NotImplemented
+    neutral = None if x.dtype is torch.bool else _neutral(reduce, x.dtype)
+    if neutral is None:
+        return NotImplemented
+    ones = torch.ones(index.shape, dtype=torch.int32, device=x.device)
+    counts = torch.zeros(x.shape, dtype=torch.int32, device=x.device)
+    reached = counts.scatter_add(dim, index, ones) > 0
+    kept = x.masked_fill(reached, neutral)
+    return torch.scatter_reduce(kept, dim, index, source, reduce)
+
+
+_REDUCTIONS = {"add": "sum", "multiply": "prod"}
+
+
+@FAMILY.decomposes(aten.scatter.reduce, reason="no lowering")
+def scatter_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, *, reduce: str) -> Tensor:
+    """Return x with elements added to it, or multiplied with it, at indices."""
+    return torch.scatter_reduce(x, dim, index, source, _REDUCTIONS[reduce])
+
+
+@FAMILY.decomposes(aten.scatter.value_reduce, reason="no lowering")
+def scatter_reduce_value(x: Tensor, dim: int, index: Tensor, value: Any, *, reduce: str) -> Tensor:
+    """Return x with a number added to it, or multiplied with it, at indices."""
+    source = torch.full(index.shape, value, dtype=x.dtype, device=x.device)
+    return torch.scatter_reduce(x, dim, index, source, _REDUCTIONS[reduce])

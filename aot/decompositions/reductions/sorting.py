@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ...spec.sizes import is_static
-from ..pointwise.elementary import ends_of
+from ..real_types import ends_of
 from ..registry import Family
 
 aten = torch.ops.aten

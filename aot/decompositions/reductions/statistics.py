@@ -1,4 +1,4 @@
-"""Reductions of tensors of rank 0 and of constants; scatters counted from the last dimension."""
+"""Reductions over rank 0, over no elements and over all dimensions; fills of dynamic sizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from ...spec.sizes import is_static
-from ..pointwise.elementary import ends_of
 from ..registry import Decomposition, Family
 
 aten = torch.ops.aten
@@ -40,77 +39,6 @@ for _operator in (
     aten.prod.dim_int,
 ):
     FAMILY.enter(_operator, _of_rank_zero(_operator), reason="rank 0 is refused")
-
-
-def _from_the_front(operator: OpOverload) -> Decomposition:
-    def decomposition(x: Tensor, dim: int, *args: Any, **kwargs: Any) -> Any:
-        if dim >= 0 or not x.dim():
-            return NotImplemented
-        return operator(x, dim + x.dim(), *args, **kwargs)
-
-    return decomposition
-
-
-for _operator in (
-    aten.scatter.src,
-    aten.scatter.value,
-    aten.scatter_add.default,
-    aten.scatter_reduce.two,
-):
-    FAMILY.enter(_operator, _from_the_front(_operator), reason="negative dimensions crash it")
-
-
-@FAMILY.decomposes(aten.cumsum.default, reason="rank 0 is refused")
-def cumsum_of_one(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Any:
-    """Return a tensor of rank 0 itself, whole numbers as int64."""
-    if x.dim():
-        return NotImplemented
-    whole = not (x.dtype.is_floating_point or x.dtype.is_complex)
-    return x.to(dtype or (torch.int64 if whole else x.dtype)).clone()
-
-
-def _neutral(reduce: str, dtype: torch.dtype) -> float | None:
-    """Return the number with which a reduction gives the other number."""
-    if reduce in ("sum", "prod"):
-        return int(reduce == "prod")
-    least, largest = ends_of(dtype)
-    return {"amax": least, "amin": largest}.get(reduce)
-
-
-@FAMILY.decomposes(aten.scatter_reduce.two, reason="torch.onnx takes a mean for an assignment")
-def scatter_mean(
-    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
-) -> Any:
-    """Return x with the mean of elements at indices, as sums by counts."""
-    if reduce != "mean" or x.dtype is torch.bool or not x.dim():
-        return NotImplemented
-    one = torch.ones_like(source)
-    count = torch.zeros_like(x).scatter_add(dim, index, one)
-    kept = x if include_self else torch.where(count > 0, torch.zeros_like(x), x)
-    total = kept.scatter_add(dim, index, source)
-    count = count + 1 if include_self else count.clamp(min=1)
-    rounding = None if x.dtype.is_floating_point or x.dtype.is_complex else "floor"
-    return torch.div(total, count, rounding_mode=rounding)
-
-
-@FAMILY.decomposes(
-    aten.scatter_reduce.two, reason="does not compile without itself where sizes vary"
-)
-def scatter_without_itself(
-    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
-) -> Any:
-    """Return a scatter over x in which the elements that it reaches are neutral."""
-    sizes = (*x.shape, *index.shape)
-    if include_self or not x.dim() or all(is_static(size) for size in sizes):
-        return NotImplemented
-    neutral = None if x.dtype is torch.bool else _neutral(reduce, x.dtype)
-    if neutral is None:
-        return NotImplemented
-    ones = torch.ones(index.shape, dtype=torch.int32, device=x.device)
-    counts = torch.zeros(x.shape, dtype=torch.int32, device=x.device)
-    reached = counts.scatter_add(dim, index, ones) > 0
-    kept = x.masked_fill(reached, neutral)
-    return torch.scatter_reduce(kept, dim, index, source, reduce)
 
 
 def _filled(value: int) -> Decomposition:
@@ -145,22 +73,6 @@ for _operator, _function in (
         _function,
         reason="a softmax or a running sum of it does not compile where sizes vary",
     )
-
-
-_REDUCTIONS = {"add": "sum", "multiply": "prod"}
-
-
-@FAMILY.decomposes(aten.scatter.reduce, reason="no lowering")
-def scatter_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, *, reduce: str) -> Tensor:
-    """Return x with elements added to it, or multiplied with it, at indices."""
-    return torch.scatter_reduce(x, dim, index, source, _REDUCTIONS[reduce])
-
-
-@FAMILY.decomposes(aten.scatter.value_reduce, reason="no lowering")
-def scatter_reduce_value(x: Tensor, dim: int, index: Tensor, value: Any, *, reduce: str) -> Tensor:
-    """Return x with a number added to it, or multiplied with it, at indices."""
-    source = torch.full(index.shape, value, dtype=x.dtype, device=x.device)
-    return torch.scatter_reduce(x, dim, index, source, _REDUCTIONS[reduce])
 
 
 def _spread_of_none(operator: OpOverload) -> Decomposition:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..pointwise.elementary import of_reals
+from ..real_types import of_reals
 from ..registry import Family
 from .chebyshev import chebyshev, chebyshev_coefficients
 

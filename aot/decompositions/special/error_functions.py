@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..pointwise.elementary import floating, in_single, of_reals
+from ..real_types import floating, in_single, of_reals
 from ..registry import Family
 from .chebyshev import chebyshev, chebyshev_coefficients
 from .float64 import erfc_of_positive, scaled_erfc_of_positive
@@ -186,6 +186,13 @@ def erfinv(x: Tensor) -> Tensor:
     result = x * torch.where(w < 5, near, far)
     result = torch.where(x.abs() == 1, torch.copysign(torch.full_like(x, math.inf), x), result)
     return torch.where(x.abs() > 1, torch.full_like(x, math.nan), result)
+
+
+@_enter(aten.erfc.default)
+def erfc(x: Tensor) -> Tensor:
+    """Return 1 - erf(x) with full relative accuracy for large x."""
+    positive = erfc_of_positive(x.abs())
+    return torch.where(x < 0, 2 - positive, positive)
 
 
 @_enter(aten.special_erfcx.default)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..pointwise.elementary import floating, in_single
+from ..real_types import floating, in_single
 from ..registry import Family
 from .error_functions import log_gamma_of_positive
 

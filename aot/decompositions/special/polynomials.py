@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..pointwise.elementary import in_single
+from ..real_types import in_single
 from ..registry import Family
 
 aten = torch.ops.aten

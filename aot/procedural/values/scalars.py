@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import torch
 from iree.compiler.ir import Type, Value
 
+from ...spec.sizes import is_static
 from . import arithmetic
 from .affine import Affine
 from .arithmetic import number_like
@@ -203,8 +204,8 @@ Size: TypeAlias = int | IrScalar
 
 def same_size(left: Size, right: Size) -> bool:
     """Return whether two sizes are known to be equal while tracing."""
-    if isinstance(left, int) or isinstance(right, int):
-        return isinstance(left, int) and isinstance(right, int) and left == right
+    if is_static(left) or is_static(right):
+        return is_static(left) and is_static(right) and left == right
     return (left.affine() - right.affine()).constant == 0
 
 

@@ -55,7 +55,7 @@ def tensor_type(trace: TraceServices, shape: Sequence[Size], dtype: torch.dtype)
 def values_of(trace: TraceServices, sizes: Sequence[Size]) -> list[Value]:
     """Return sizes or positions as values of type index."""
     return [
-        index_constant(size) if isinstance(size, int) else index_scalar(trace, size).ir_value
+        index_constant(size) if is_static(size) else index_scalar(trace, size).ir_value
         for size in sizes
     ]
 
