@@ -34,10 +34,11 @@ COMPILED = (
     "arithmetic", "reductions", "indexing", "conv_net", "block", "cache", "varied_external",
     "attention_half", "while_loop", "custom_expanded", "fx_programs", "procedural_flow",
 )  # fmt: skip
-"""Programs that are compiled for a generic processor."""
+"""Programs that are compiled, for one processor wherever it is done."""
 ONNX = ("arithmetic", "conv_net", "block", "varied", "while_loop", "recurrent")
 """Programs of which an ONNX model is made."""
-_PLACE = re.compile(r"([^\s\"'\\(]*?([\w.-]+\.py))(\"|\\22)?:(\d+)")
+_PLACE = re.compile(r"(?<![\w./-])([\w./-]+\.py)(\"?):(\d+)")
+_PRODUCER = re.compile(r'"producer":\{[^}]*\},')
 
 
 def programs(file: str) -> types.ModuleType:
@@ -54,21 +55,22 @@ def digest(*parts: bytes) -> str:
 
 
 def text_of(out: aot.ExportOutput) -> str:
-    """Return a module's text with locations that do not depend on folders and line numbers."""
+    """Return a module's text without versions, and without folders and line numbers."""
 
     def place(match: re.Match[str]) -> str:
-        path, name, quote, line = match.groups()
+        path, quote, line = match.groups()
+        name = path.rpartition("/")[2]
         file = str(HERE / name) if name in FILES else path
-        return f"{name}{quote or ''}:<{linecache.getline(file, int(line)).strip()}>"
+        return f"{name}{quote}:<{linecache.getline(file, int(line)).strip()}>"
 
     text = out.mlir_module.get_asm(enable_debug_info=True, large_elements_limit=None)
-    return _PLACE.sub(place, text)
+    return _PLACE.sub(place, _PRODUCER.sub("", text.replace("\\22", '"')))
 
 
 def artifact(out: aot.ExportOutput, folder: Path) -> str:
     """Return the digest of a compiled file without the versions of libraries."""
     path = folder / "digest.vmfb"
-    out.compile(path, target_cpu="generic", cache_dir=None)
+    out.compile(path, target_cpu="haswell", cache_dir=None)
     with zipfile.ZipFile(path) as members:
         names = [name for name in members.namelist() if name != "pelton.json"]
         return digest(*(part for name in names for part in (name.encode(), members.read(name))))
@@ -82,20 +84,24 @@ def onnx_model(out: aot.ExportOutput, folder: Path) -> str:
 
 
 def digests(fast: bool, only: list[str], texts: Path | None) -> Iterator[tuple[str, str]]:
-    """Yield the name and the digest of each program, and then of what is made of it."""
+    """Yield names and digests: of all programs first, then of what is made of some."""
+    kept: dict[str, aot.ExportOutput] = {}
+    for name, export in {n: p for f in FILES for n, p in programs(f).PROGRAMS.items()}.items():
+        if only and name not in only:
+            continue
+        torch.manual_seed(0)
+        out = export()
+        if name in COMPILED or name in ONNX:
+            kept[name] = out
+        text = text_of(out)
+        if texts:
+            (texts / f"{name}.mlir").write_text(text)
+        yield name, digest(text.encode())
     with tempfile.TemporaryDirectory() as folder:
-        for name, export in {n: p for f in FILES for n, p in programs(f).PROGRAMS.items()}.items():
-            if only and name not in only:
-                continue
-            torch.manual_seed(0)
-            out = export()
-            text = text_of(out)
-            if texts:
-                (texts / f"{name}.mlir").write_text(text)
-            yield name, digest(text.encode())
-            if not fast and name in COMPILED:
+        for name, out in () if fast else kept.items():
+            if name in COMPILED:
                 yield f"{name}.vmfb", artifact(out, Path(folder))
-            if not fast and name in ONNX:
+            if name in ONNX:
                 yield f"{name}.onnx", onnx_model(out, Path(folder))
 
 
