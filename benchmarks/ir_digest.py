@@ -15,6 +15,7 @@ import argparse
 import hashlib
 import json
 import linecache
+import logging
 import re
 import sys
 import tempfile
@@ -35,7 +36,7 @@ COMPILED = (
     "attention_half", "while_loop", "custom_expanded", "fx_programs", "procedural_flow",
 )  # fmt: skip
 """Programs that are compiled, for one processor wherever it is done."""
-ONNX = ("arithmetic", "conv_net", "block", "varied", "while_loop", "recurrent")
+ONNX = ("conv_net", "block", "varied", "while_loop", "recurrent")
 """Programs of which an ONNX model is made."""
 _PLACE = re.compile(r"(?<![\w./-])([\w./-]+\.py)(\"?):(\d+)")
 _PRODUCER = re.compile(r'"producer":\{[^}]*\},')
@@ -118,6 +119,7 @@ def main() -> int:
     parser.add_argument("--text", type=Path, metavar="FOLDER", help="write the texts there as well")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)  # of onnxscript
     found = {}
     for name, value in digests(options.fast, options.only, options.text):
         found[name] = value

