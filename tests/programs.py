@@ -36,10 +36,14 @@ def compiled(
 
 def check_ir(out: aot.ExportOutput, expectations: str) -> None:
     """Match CHECK lines (of LLVM's FileCheck) against the text of a module."""
+    check_text(str(out.mlir_module), expectations)
+
+
+def check_text(text: str, expectations: str) -> None:
+    """Match CHECK lines (of LLVM's FileCheck) against a text, such as that of an operation."""
     options = Options(match_filename="module", check_prefixes=["CHECK"])
     parser = Parser(options, io.StringIO(expectations), *pattern_for_opts(options))
-    text = FInput("module", str(out.mlir_module))
-    assert Matcher(options, text, parser).run() == 0, str(out.mlir_module)
+    assert Matcher(options, FInput("module", text), parser).run() == 0, text
 
 
 def assert_same(actual: Any, expected: Any, *, rtol: float = 1e-4, atol: float = 1e-5) -> None:
