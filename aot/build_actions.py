@@ -36,7 +36,8 @@ from pelton.runtime.device.cpu import available_processors
 from .build_origin import Origin, call_pickled, dumps
 from .capture.parameters.archives import ParameterArchiveBuilder
 from .output import ExportOutput
-from .spec.errors import ExportError, PeltonError, SourceLocation, user_failure, user_location
+from .spec.errors import ExportError, PeltonError, SourceLocation, user_failure
+from .spec.locations import location_of_function, user_location
 
 __all__ = ["turbine_generate"]
 
@@ -363,9 +364,8 @@ def _name_of(generator: Callable[..., Any]) -> str:
 
 
 def _location_of(generator: Callable[..., Any]) -> SourceLocation | None:
-    function = generator if inspect.isfunction(generator) else type(generator).__call__
-    code = getattr(function, "__code__", None)
-    return SourceLocation(code.co_filename, code.co_firstlineno) if code is not None else None
+    is_function = inspect.isfunction(generator)
+    return location_of_function(generator if is_function else type(generator).__call__)
 
 
 def _listed(kinds: Sequence[type]) -> str:

@@ -13,14 +13,15 @@ from pelton.runtime.files import StrPath
 from pelton.runtime.progress import stage
 
 from .capture.trace import TRACING_LOCK
-from .export import assemble, trace_callable
 from .ir.builder import ModuleBuilder
+from .ir.exported import ExportedModule
 from .ir.module import new_module
+from .lowering.program_module import assemble, trace_callable
 from .output import ExportOutput
 from .spec.config import CONFIGURED, Configured
 from .spec.errors import ExportError
 from .spec.profiles import Profiles
-from .targets.recipe import Storage, recipe
+from .targets.request import Storage, compile_request
 from .verify import Numerics
 from .verify.tuning import tune as find_fastest
 
@@ -91,26 +92,26 @@ def compile(
     """
     given = {"optimization_level": optimization_level, **options}
     storage = Storage(cache_dir, timing_cache_file_path)
-    made = recipe(target, given, storage)  # a wrong option is told before the long work
+    request = compile_request(target, given, storage)  # a wrong option is told before the long work
     exported = _export(func, args, kwargs or {}, profiles)
     if tune:
         tuned = find_fastest(exported, target=target, device=device, cache_dir=cache_dir, **given)
-        made = recipe(target, {**given, "variant": tuned.variant}, storage)
-    source = exported.to_compile()
-    with made.private_file() as path:
+        request = compile_request(target, {**given, "variant": tuned.variant}, storage)
+    with request.private_file() as path:
         with stage(f"compiling for {target}"):
-            artifact = made.make(source, path, private=True)
+            artifact = request.build(exported, path, private=True)
         for note in artifact.notes:
             warnings.warn(note, stacklevel=2)
-        exported.check_artifact(made, check, path, f"the function compiled for {target}")
+        name = f"the function compiled for {target}"
+        ExportOutput(None, exported).check_artifact(request, check, path, name)
         # The executable keeps the file mapped; its name is not needed any more.
-        parameters = None if made.target.holds_parameters else source.parameters
+        parameters = None if request.target.holds_parameters else exported.parameters
         return load(path, device=device, parameters=parameters)
 
 
 def _export(
     func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], profiles: Profiles | None
-) -> ExportOutput:
+) -> ExportedModule:
     if isinstance(func, type) or not callable(func):
         raise ExportError(
             f"cannot compile {func!r}: pass a function or an nn.Module instance; "

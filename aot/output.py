@@ -1,4 +1,4 @@
-"""What `export` returns: one MLIR module with its signatures and its table of parameters."""
+"""`ExportOutput`: the exported module with the verbs that users call on it."""
 
 from __future__ import annotations
 
@@ -6,67 +6,57 @@ import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from iree.compiler.api import Output, Session
 from iree.compiler.ir import MLIRError, Operation
 
 from pelton.runtime.archive import ParameterSource
 from pelton.runtime.artifacts.vmfb import ParameterTable
-from pelton.runtime.call.signature import Signature
 from pelton.runtime.files import StrPath, atomic_path
 from pelton.runtime.progress import stage
 
 from .capture.parameters.archives import ParameterArchiveBuilder
-from .ir.builder import ExternalParameter, by_scope
-from .ir.digest import Resources
-from .ir.module import parameters_of, run_passes, signatures_of, write_module
+from .ir.exported import ExportedModule, HasExported, Signatures, describe
+from .ir.module import run_passes, write_module
 from .lowering.import_phase import ImportPhase, lower_to
 from .raising.onnx import OnnxProgram, to_onnx
 from .raising.torch_program import open_module
 from .spec.config import CONFIGURED, Configured
-from .spec.errors import ExportError, ParameterError, warn_user
-from .targets import Artifact, CompileInput, FunctionReport, ReportingTarget
-from .targets.recipe import Recipe, Storage, recipe
+from .spec.errors import ExportError, ParameterError
+from .spec.locations import warn_user
+from .targets import Artifact, FunctionReport, ReportingTarget
+from .targets.request import CompileRequest, Storage, compile_request
 from .verify import Numerics, Report, Verification
 from .verify.tuning import tune as find_fastest
-
-
-class BuiltModule(Protocol):
-    """What an `ExportOutput` holds: a finished module and the tensors of its parameters."""
-
-    @property
-    def module_op(self) -> Operation:
-        """The module."""
-
-    @property
-    def external_parameters(self) -> Sequence[ExternalParameter]:
-        """The parameters that it takes from archives, with their tensors."""
 
 
 class ExportOutput:
     """An exported module.
 
-    Made by `export`; the constructor is for who builds modules otherwise.
+    CachedArtifact by `export`; the constructor is for who builds modules otherwise.
 
     Args:
         session: A compiler session whose flags `compile(target_backends=None)` uses, or None.
-        compiled_module: The built module.
+        compiled_module: The exported module, or what holds one, such as an instance of a
+            `CompiledModule`.
         importer_uses_session: Accepted for compatibility; there is no difference.
     """
 
     def __init__(
         self,
         session: Session | None,
-        compiled_module: BuiltModule,
+        compiled_module: HasExported,
         *,
         importer_uses_session: bool = False,
     ) -> None:
         self._session = session
         self.compiled_module = compiled_module
-        self.resources = Resources(getattr(compiled_module, "resources", {}))
-        """The large data of the module, as far as it was made here and not read from a file."""
-        self._loaded_from: Path | None = None
+        self.exported: ExportedModule = compiled_module.exported
+        """The exported module as data: what targets, `to_torch` and `tune` take."""
+
+    def __repr__(self) -> str:
+        return describe(self.exported)
 
     @property
     def session(self) -> Session:
@@ -78,17 +68,17 @@ class ExportOutput:
     @property
     def mlir_module(self) -> Operation:
         """The MLIR module of the last phase."""
-        return self.compiled_module.module_op
+        return self.exported.module_op
 
     @property
-    def signatures(self) -> dict[str, Signature]:
+    def signatures(self) -> Signatures:
         """The signature of each entry point by name."""
-        return signatures_of(self.mlir_module)
+        return self.exported.signatures
 
     @property
     def parameters(self) -> ParameterTable:
         """Element type and shape of each external parameter, by scope and name."""
-        return parameters_of(self.mlir_module)
+        return self.exported.parameter_table
 
     def print_readable(self, large_elements_limit: int = 50) -> None:
         """Print the module; values of more than `large_elements_limit` elements are left out."""
@@ -119,12 +109,12 @@ class ExportOutput:
             ParameterError: The module was loaded from a file and has no tensors, or there are
                 several scopes and none is named.
         """
-        if self._loaded_from is not None and self.parameters:
+        if self.exported.file is not None and self.parameters:
             raise ParameterError(
-                f"{self._loaded_from} has the names of parameters, not their values; "
+                f"{self.exported.file} has the names of parameters, not their values; "
                 "save them where the model is exported"
             )
-        held = self.compiled_module.external_parameters
+        held = self.exported.external_parameters
         scopes = sorted({parameter.scope for parameter in held})
         if scope is None and len(scopes) > 1:
             raise ParameterError(f"there are several scopes ({', '.join(scopes)}); name one")
@@ -165,7 +155,7 @@ class ExportOutput:
             ParameterError: External parameters are missing, or of another type or shape.
             ArtifactError: The file cannot be written.
         """
-        program = to_onnx(open_module(self, parameters), function)
+        program = to_onnx(open_module(self.exported, parameters), function)
         with stage(f"writing {file_path}"):
             path = program.save(file_path, external_data=external_data)
         return dataclasses.replace(program, path=path)
@@ -217,30 +207,31 @@ class ExportOutput:
         settings = Numerics.of(numerics)
         if settings is None:
             return Report()
-        made = recipe(target, options, Storage())
-        check = self._verification(made, settings, parameters)
-        device = device or made.target.checking_device(made.options)
+        request = compile_request(target, options, Storage())
+        check = self._verification(request, settings, parameters)
+        device = device or request.target.checking_device(request.options)
         check = dataclasses.replace(check, device=device, against=against)
         if artifact is not None:
             return dataclasses.replace(check, artifact=artifact).report().check()
-        with made.private_file() as path:
+        with request.private_file() as path:
             with stage(f"compiling for {target}"):
-                self._tell(made.make(self.to_compile(parameters), path, private=True))
+                self._tell(
+                    request.build(self.exported.with_parameters(parameters), path, private=True)
+                )
             name = f"the module compiled for {target}"
             return dataclasses.replace(check, artifact=path, name=name).report().check()
 
     def _verification(
-        self, made: Recipe, numerics: Numerics, parameters: Any = None
+        self, request: CompileRequest, numerics: Numerics, parameters: Any = None
     ) -> Verification:
         """Return a verification of this module, without the artifact."""
-        alone = dataclasses.replace(made, cache_dir=None)
+        alone = dataclasses.replace(request, cache_dir=None)
 
-        def build(out: ExportOutput, path: Path) -> None:
-            alone.make(out.to_compile(), path)
+        def build(part: ExportedModule, path: Path) -> None:
+            alone.build(part, path)
 
-        return Verification(
-            self, "", numerics, parameters=parameters, target=made.name, build=build
-        )
+        module = self.exported.with_parameters(parameters)
+        return Verification(module, "", numerics, target=request.name, build=build)
 
     def import_to(self, import_to: ImportPhase | str | None) -> None:
         """Lower the module to a phase; does nothing where it is there already, or further.
@@ -312,26 +303,26 @@ class ExportOutput:
         if isinstance(save_to, (str, os.PathLike)):
             _check_suffix(Path(save_to), target)
         if tune:
-            tuned = find_fastest(self, target=target, cache_dir=cache_dir, **options)
+            tuned = find_fastest(self.exported, target=target, cache_dir=cache_dir, **options)
             options = {**options, "variant": tuned.variant}
-        made = recipe(target, options, Storage(cache_dir, timing_cache_file_path))
-        if parameters is not None and not made.target.holds_parameters:
+        request = compile_request(target, options, Storage(cache_dir, timing_cache_file_path))
+        if parameters is not None and not request.target.holds_parameters:
             raise ExportError(
                 f"target {target!r} leaves external parameters out of the artifact; give them to "
                 "runtime.load(..., parameters=...)"
             )
-        exported = self.to_compile(parameters)
+        exported = self.exported.with_parameters(parameters)
         if isinstance(save_to, (str, os.PathLike)):
             with stage(f"compiling for {target}"), atomic_path(save_to) as temporary:
                 final = Path(save_to)
-                self._tell(made.make(exported, temporary, replaces=final))
-                self.check_artifact(made, check, temporary, str(save_to), parameters)
+                self._tell(request.build(exported, temporary, replaces=final))
+                self.check_artifact(request, check, temporary, str(save_to), parameters)
             return None
         output = save_to if isinstance(save_to, Output) else Output.open_membuffer()
-        with stage(f"compiling for {target}"), made.private_file() as path:
-            self._tell(made.make(exported, path, private=True))
+        with stage(f"compiling for {target}"), request.private_file() as path:
+            self._tell(request.build(exported, path, private=True))
             name = f"the module compiled for {target}"
-            self.check_artifact(made, check, path, name, parameters)
+            self.check_artifact(request, check, path, name, parameters)
             output.write(path.read_bytes())
         return output if save_to is None else None
 
@@ -360,26 +351,14 @@ class ExportOutput:
             >>> report.supported, report.operators
             (True, {'aten.relu.default': 1})
         """
-        made = recipe(target, options, Storage())
-        if not isinstance(made.target, ReportingTarget):
+        request = compile_request(target, options, Storage())
+        if not isinstance(request.target, ReportingTarget):
             raise ExportError(f"target {target!r} tells what it takes only by compiling")
-        return made.target.report(self.to_compile(parameters), made.options)
-
-    def to_compile(
-        self, parameters: ParameterSource | Mapping[str, ParameterSource] | None = None
-    ) -> CompileInput:
-        """Return the module with what targets need beside it.
-
-        Args:
-            parameters: As for `compile`.
-        """
-        if parameters is None and self._loaded_from is None:
-            parameters = by_scope(self.compiled_module.external_parameters) or None
-        return CompileInput(self.mlir_module, self.resources, parameters)
+        return request.target.report(self.exported.with_parameters(parameters), request.options)
 
     def check_artifact(
         self,
-        made: Recipe,
+        request: CompileRequest,
         check: bool | Numerics,
         path: Path,
         name: str,
@@ -388,7 +367,7 @@ class ExportOutput:
         """Run an artifact of this module against PyTorch, if that is asked for.
 
         Args:
-            made: How it was compiled.
+            request: How it was compiled.
             check: As for `compile`.
             path: The artifact.
             name: What it is called in messages.
@@ -399,8 +378,8 @@ class ExportOutput:
         """
         settings = Numerics.of(check)
         if settings is not None:
-            device = made.target.checking_device(made.options)
-            found = self._verification(made, settings, parameters)
+            device = request.target.checking_device(request.options)
+            found = self._verification(request, settings, parameters)
             dataclasses.replace(found, artifact=path, name=name, device=device).report().check()
 
     def _backend(

@@ -85,7 +85,7 @@ def main() -> int:
 
         def key() -> None:
             out = exports[0]
-            module_digest(out.mlir_module, Resources(out.compiled_module.resources))
+            module_digest(out.mlir_module, Resources(out.exported.resources.data))
 
         measure("export", export)
         measure(FIRST, lambda: compile_to(path))

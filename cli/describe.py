@@ -13,7 +13,8 @@ from typing import Any
 import iree.runtime
 
 from pelton.runtime.archive import open_archive
-from pelton.runtime.artifacts.manifest import LIBRARIES, EntryPoint, Manifest
+from pelton.runtime.artifacts.entry_points import LIBRARIES, EntryPoint
+from pelton.runtime.artifacts.manifest import Manifest
 from pelton.runtime.artifacts.trtm import open_trtm
 from pelton.runtime.artifacts.vmfb import ParameterTable, describe_target, read_info
 from pelton.runtime.call.signature import (

@@ -79,7 +79,7 @@ def requirements(stated: Iterable[str]) -> list[Requirement]:
 
 
 def satisfies(version: str, bounds: str) -> bool:
-    """Tell whether a version lies within bounds of the forms `>=1.2` and `<3`, joined by commas.
+    """Return whether a version lies within bounds of the forms `>=1.2` and `<3`, joined by commas.
 
     Example:
         >>> satisfies("3.13.0", ">=3.13,<3.14"), satisfies("2.9.1+cpu", ">=2.10")

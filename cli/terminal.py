@@ -110,7 +110,7 @@ def warnings_in_one_line(verbose: bool) -> Iterator[None]:
 
 
 def is_internal(category: type[Warning], filename: str) -> bool:
-    """Tell whether a warning is about torch's own internals and nothing that a user can change."""
+    """Return whether a warning is about torch's own internals and nothing that a user can change."""
     return not issubclass(category, UserWarning) or "/site-packages/torch/" in filename
 
 

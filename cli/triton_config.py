@@ -15,7 +15,8 @@ from urllib.parse import quote
 import numpy as np
 
 from pelton.runtime.archive.parameter_set import ParameterSet
-from pelton.runtime.artifacts.manifest import LIBRARIES, EntryPoint, Manifest, Port, Role
+from pelton.runtime.artifacts.entry_points import LIBRARIES, EntryPoint, Port, Role
+from pelton.runtime.artifacts.manifest import Manifest
 from pelton.runtime.call.sizes import UNKNOWN, Dim, names_in
 from pelton.runtime.errors import ArtifactError
 

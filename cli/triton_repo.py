@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from urllib.parse import quote
 
-from pelton.runtime.artifacts.manifest import EntryPoint
+from pelton.runtime.artifacts.entry_points import EntryPoint
 from pelton.runtime.artifacts.trtm import Package, open_trtm
 from pelton.runtime.errors import ArtifactError
 from pelton.runtime.files import atomic_folder

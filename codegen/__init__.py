@@ -4,9 +4,10 @@ It knows MLIR and IREE, and neither torch nor the rest of Pelton, so that a comp
 its own starts at once.
 """
 
+from .errors import CompilerFailed
 from .passes import Changes, channels_of_tile
-from .process import compile_file_isolated, processor_target
-from .session import CompilerFailed, compile_file
+from .process import compile_file_isolated, cpu_target
+from .session import compile_file
 
 __all__ = [
     "Changes",
@@ -14,5 +15,5 @@ __all__ = [
     "channels_of_tile",
     "compile_file",
     "compile_file_isolated",
-    "processor_target",
+    "cpu_target",
 ]

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
+
+from iree.compiler.ir import Operation
+
+from .faults.const_eval_barriers import keep_from_evaluation
+from .faults.conv_tiles import enlarge_tiles
+from .faults.data_tiling import choose_products
+from .faults.invariant_reductions import mend_reductions
+from .faults.padded_convolutions import write_pads_as_slices
+from .faults.workload_ordinals import mend_workloads
 
 
 @dataclass(frozen=True)
@@ -29,17 +37,8 @@ class Changes:
     sizes_vary: bool = False
     tile: int = 0
 
-    def by_phase(self) -> Iterator[tuple[str, Callable[[Any], None]]]:
-        """Yield the phase at whose end each change is made, and the change of a module.
-
-        The bindings to MLIR are loaded only where something is compiled.
-        """
-        from .faults.const_eval_barriers import keep_from_evaluation
-        from .faults.data_tiling import choose_products
-        from .faults.invariant_reductions import mend_reductions
-        from .faults.padded_convolutions import write_pads_as_slices
-        from .faults.workload_ordinals import mend_workloads
-
+    def by_phase(self) -> Iterator[tuple[str, Callable[[Operation], None]]]:
+        """Yield the phase at whose end each change is made, and the change of a module."""
         if self.sizes_vary:
             yield "input", write_pads_as_slices
         yield "preprocessing", keep_from_evaluation
@@ -49,8 +48,6 @@ class Changes:
         if self.sizes_vary:
             yield "executable-sources", mend_workloads
         if self.tile:
-            from .faults.conv_tiles import enlarge_tiles
-
             yield "executable-configurations", lambda module_op: enlarge_tiles(module_op, self.tile)
 
 

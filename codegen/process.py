@@ -17,8 +17,9 @@ from typing import Any
 
 from iree.compiler.api import Session, ctypes_dl
 
+from .errors import CompilerFailed
 from .passes import Changes
-from .session import CompilerFailed, compile_with
+from .session import compile_with
 
 _PROGRAM = """\
 import sys
@@ -102,7 +103,7 @@ def _run(command: Sequence[str]) -> tuple[int, str]:
 
 
 @functools.lru_cache(maxsize=32)
-def processor_target(cpu: str, features: str) -> dict[str, Any]:
+def cpu_target(cpu: str, features: str) -> dict[str, Any]:
     """Return what the compiler makes of a processor: its name, architecture and features.
 
     Args:

@@ -10,6 +10,7 @@ from typing import Any
 
 from iree.compiler.api import Invocation, Output, Session, Source, ctypes_dl
 
+from .errors import CompilerFailed
 from .passes import Changes
 
 _SEVERITIES = ("note", "warning", "error", "remark")
@@ -17,14 +18,6 @@ _CALLBACK = ctypes.CFUNCTYPE(
     None, ctypes.c_int, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t, ctypes.c_void_p
 )
 _STARTUP_LOCK = threading.Lock()
-
-
-class CompilerFailed(Exception):
-    """The compiler refused a module; `diagnostics` is all that it said."""
-
-    def __init__(self, diagnostics: str) -> None:
-        super().__init__(diagnostics)
-        self.diagnostics = diagnostics
 
 
 def compile_file(

@@ -218,6 +218,8 @@ class Executable:
         lines = "\n".join(f"  {function.signature}" for function in self._functions.values())
         return f"Executable on {self.device}:\n{lines}"
 
+    __repr__ = __str__
+
     def _only(self) -> Function:
         if self._single is not None:
             return self._single
@@ -285,6 +287,8 @@ class Function:
 
     def __str__(self) -> str:
         return str(self.signature)
+
+    __repr__ = __str__
 
 
 class State(MutableMapping[str, Any]):

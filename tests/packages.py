@@ -11,17 +11,17 @@ from pelton import aot
 from pelton.aot.raising.onnx import OnnxProgram
 from pelton.runtime.archive import write_archive
 from pelton.runtime.archive.parameter import parameter_of
-from pelton.runtime.artifacts.manifest import (
+from pelton.runtime.artifacts.entry_points import (
     PARAMETERS,
     STATE,
     Bounds,
     EngineProfile,
     EntryPoint,
-    Manifest,
     Port,
     Role,
     member_name,
 )
+from pelton.runtime.artifacts.manifest import Manifest
 from pelton.runtime.artifacts.trtm import Contents, write_trtm
 from pelton.runtime.call import sizes
 from pelton.runtime.call.signature import Signature

@@ -96,7 +96,7 @@ def measure(
                     workers[way] = processes.enter_context(worker)
             _check_reference(rows)
             with stage("measuring in turns"):
-                _take_turns(rows, workers, settings)
+                _interleave(rows, workers, settings)
             _compare(rows, workers)
     told = {**vars(settings), "turn_seconds": _TURN_SECONDS}
     return Report(program, inputs, told, rows)
@@ -175,7 +175,7 @@ def _check_reference(rows: Sequence[Row]) -> None:
             )
 
 
-def _take_turns(rows: Sequence[Row], workers: dict[str, _Process], settings: Settings) -> None:
+def _interleave(rows: Sequence[Row], workers: dict[str, _Process], settings: Settings) -> None:
     """Time the ways in turns until each ran for the time that was asked for.
 
     The order moves on by one each round, so that none always follows the same other one.

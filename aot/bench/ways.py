@@ -230,7 +230,7 @@ def _by_target(job: Job, subject: Subject) -> Prepared:
     on_gpu = target.name in _DRIVERS or target.name.startswith("tensorrt")
     device = "cuda" if on_gpu and torch.cuda.is_available() else "cpu"
     with prepared.stage("first call"):
-        held = out.compiled_module.external_parameters
+        held = out.exported.external_parameters
         parameters: dict[str, dict[str, torch.Tensor]] = {}
         for parameter in held:
             parameters.setdefault(parameter.scope, {})[parameter.name] = parameter.tensor

@@ -15,13 +15,8 @@ import sympy
 import torch
 from torch.overrides import TorchFunctionMode
 
-from ..spec.errors import (
-    DynamicShapeError,
-    SourceLocation,
-    is_installed_file,
-    is_user_file,
-    user_location,
-)
+from ..spec.errors import DynamicShapeError, SourceLocation
+from ..spec.locations import is_installed_file, is_user_file, user_location
 from .arguments import Arguments, InputLeaf
 
 _SIZE = re.compile(r"L\['leaves'\]\[(\d+)\]\.size\(\)\[(\d+)\]|L\['leaves'\]\[(\d+)\]")

@@ -13,8 +13,8 @@ import torch
 from torch.export import ExportedProgram
 from torch.utils._sympy.value_ranges import bound_sympy
 
-from ..lowering.importer import location_of
 from ..spec.errors import DynamicShapeError
+from ..spec.locations import location_of_node
 
 _SQUEEZES = (
     torch.ops.aten.squeeze.default,
@@ -40,7 +40,7 @@ def refuse_squeezed_sizes(program: ExportedProgram) -> None:
                     f"{node.target} drops dimension {axis} only when its size is 1, and that "
                     "dynamic size may be 1 or not; the number of dimensions of a compiled result "
                     "is fixed: index with [0] or reshape, or give the size a minimum of 2",
-                    location=location_of(node),
+                    location=location_of_node(node),
                 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,26 +23,14 @@ from pelton.runtime.call.signature import (
 from pelton.runtime.call.sizes import Dim
 
 from ..ir.elements import dtype_row
-from ..spec.errors import DynamicShapeError, ExportError, warn_user
+from ..spec.errors import DynamicShapeError, ExportError
+from ..spec.locations import warn_user
+from ..spec.versions import versions
 from .arguments import InputLeaf, shift
 from .dynamic_shapes import Axis, size_of, symbols_of
 from .guards import constraints_of
 from .program import Program
 from .trace import Capture
-
-PACKAGES = ("pelton", "torch", "iree-base-compiler")
-"""The packages whose versions an artifact states."""
-
-
-def versions() -> dict[str, str]:
-    """Return the installed versions of what makes an artifact, by package."""
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def signature_of_capture(captured: Capture, program: Program, name: str) -> Signature:

@@ -17,7 +17,7 @@ from unittest import mock
 import torch.fx.proxy
 from torch.fx.proxy import TracerBase
 
-from ..spec.errors import is_user_file
+from ..spec.locations import is_user_file
 
 
 class _Lines(list[str]):

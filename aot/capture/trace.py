@@ -11,7 +11,6 @@ import contextlib
 import functools
 import logging
 import threading
-import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,8 @@ from torch.export import ExportedProgram
 from pelton.runtime.call import pytrees
 from pelton.runtime.call.signature import ConstantSpec
 
-from ..spec.errors import ExportError, PeltonError, UnsupportedOpError, user_location_of, warn_user
+from ..spec.errors import ExportError, PeltonError, UnsupportedOpError
+from ..spec.locations import location_of_function, user_location_of, warn_user
 from ..spec.meta_tensors import traced_on_cpu
 from .arguments import Arguments, take_apart
 from .diagnosis import branches_on_size, explain_failure, is_size_constraint
@@ -227,7 +227,7 @@ def capture_call(target: torch.nn.Module | Callable[..., Any], arguments: Argume
 def _capture(flat: _Flat, arguments: Arguments, strict: bool) -> Capture:
     with TRACING_LOCK, traced_on_cpu(flat):
         program = _trace(flat, arguments, strict)
-    result, location = flat.result, _location_of(flat.function)
+    result, location = flat.result, str(location_of_function(flat.function) or "")
     return Capture(
         program,
         arguments,
@@ -244,11 +244,6 @@ def _function_and_holder(target: Any) -> tuple[Callable[..., Any], torch.nn.Modu
         return target.forward, target
     owner = getattr(target, "__self__", None)
     return target, owner if isinstance(owner, torch.nn.Module) else None
-
-
-def _location_of(function: Any) -> str:
-    code = getattr(getattr(function, "__func__", function), "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if isinstance(code, types.CodeType) else ""
 
 
 @contextlib.contextmanager

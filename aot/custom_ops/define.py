@@ -1,8 +1,4 @@
-"""Custom operators: declared with a schema, shapes and a body in MLIR, and found by name.
-
-torch keeps its operators in one table for the process, and so must the bodies be that belong to
-them: this is that table.
-"""
+"""Definition of custom operators: checked, known to torch, and added to the table."""
 
 from __future__ import annotations
 
@@ -17,41 +13,15 @@ from torch._library.custom_ops import CustomOpDef
 from torch._ops import OpOverload
 from torch.fx.node import has_side_effect
 
+from ..lowering.custom.operator import Body, CustomOp, add, bind_arguments, find, tensor_arguments
 from ..lowering.custom.shapes import ShapePattern
-from ..spec.errors import ExportError, SourceLocation, user_location
-
-Body: TypeAlias = "str | Callable[..., Any]"
-"""The text of a function's body in MLIR, or a function that emits it; see `custom_op`."""
+from ..spec.errors import ExportError
+from ..spec.locations import user_location
 
 Dtype: TypeAlias = torch.dtype | str
 """An element type, or the name of a tensor argument that has it."""
 
 _OF_TEXTS = re.compile(r"result\d*|iterators")
-
-_REGISTERED: dict[str, CustomOp] = {}
-
-
-@dataclass(frozen=True)
-class CustomOp:
-    """A custom operator that has a body.
-
-    Attributes:
-        name: Its name, such as `demo::gated`.
-        schema: torch's schema of it.
-        body: What it computes.
-        shapes: How the shapes of its tensors relate; None: not stated.
-        location: The user's line that registered the body.
-    """
-
-    name: str
-    schema: torch._C.FunctionSchema
-    body: Body
-    shapes: ShapePattern | None
-    location: SourceLocation | None
-
-    def error(self, problem: str) -> ExportError:
-        """Return the error for something wrong with the body."""
-        return ExportError(f"custom operator {self.name}: {problem}", location=self.location)
 
 
 def custom_op(
@@ -167,29 +137,12 @@ def register_body(op: CustomOpDef | OpOverload, body: Body, *, shapes: str | Non
     _register(overload, body, pattern)
 
 
-def find(name: str) -> CustomOp | None:
-    """Return the custom operator of a name, such as `demo.gated`, or None."""
-    return _REGISTERED.get(name)
-
-
-def key_of(schema: torch._C.FunctionSchema) -> str:
-    """Return the name by which `find` knows an operator."""
-    overload = f".{schema.overload_name}" if schema.overload_name else ""
-    return schema.name.replace("::", ".") + overload
-
-
-def tensor_arguments(schema: torch._C.FunctionSchema) -> list[str]:
-    """Return the names of the arguments that are tensors, or may be."""
-    return [argument.name for argument in schema.arguments if _is_tensor(argument.type)]
-
-
 def _register(overload: OpOverload, body: Body, pattern: ShapePattern | None) -> None:
     schema = overload._schema
     if not schema.returns:
         has_side_effect(overload)  # else what it is there for would be removed as unused
     text = textwrap.dedent(body).strip("\n") if isinstance(body, str) else body
-    made = CustomOp(schema.name, schema, text, pattern, user_location())
-    _REGISTERED[key_of(schema)] = made
+    add(CustomOp(schema.name, schema, text, pattern, user_location()))
 
 
 def _parts(schema: str) -> tuple[str, str]:
@@ -247,10 +200,6 @@ def _misfit(
     return None
 
 
-def _is_tensor(type_: Any) -> bool:
-    return str(type_) in ("Tensor", "Optional[Tensor]")
-
-
 @dataclass(frozen=True)
 class _Eager:
     """What an operator without an implementation in torch does in eager.
@@ -264,7 +213,8 @@ class _Eager:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         from .eager import run_compiled
 
-        op = _REGISTERED[self.name.replace("::", ".")]
+        op = find(self.name.replace("::", "."))
+        assert op is not None, self.name
         return run_compiled(op, bind_arguments(op.schema, args, kwargs))
 
 
@@ -298,12 +248,3 @@ class _Fake:
     def _require(self, size: Any, expected: Any, what: str) -> None:
         problem = f"{self.schema.name}: {what}, {expected}: {size}"
         torch._check(size == expected, lambda: problem)  # type: ignore[no-untyped-call]
-
-
-def bind_arguments(
-    schema: torch._C.FunctionSchema, args: Sequence[Any], kwargs: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the value of each argument of a call by name."""
-    given = dict(zip((argument.name for argument in schema.arguments), args, strict=False))
-    defaults = {a.name: a.default_value for a in schema.arguments if a.has_default_value()}
-    return {**defaults, **given, **kwargs}

@@ -23,18 +23,18 @@ from pelton.runtime.call.signature import Leaf, Parameter, ScalarSpec, Signature
 from pelton.runtime.call.sizes import UNKNOWN, Dim
 from pelton.runtime.executable import Executable, load
 
-from ..capture.signature import versions
 from ..ir.builder import ModuleBuilder
-from ..ir.digest import Resources
 from ..ir.elements import dtype_row
+from ..ir.exported import ExportedModule
 from ..ir.input_aliasing import state_in_place_use
 from ..ir.module import new_module, set_signature
 from ..lowering.custom.bodies import Argument, Bodies
+from ..lowering.custom.operator import CustomOp
 from ..lowering.custom.template import names_in
-from ..spec.errors import SignatureError, user_location
-from ..targets import CompileInput
-from ..targets.recipe import Storage, recipe
-from .define import CustomOp
+from ..spec.errors import SignatureError
+from ..spec.locations import user_location
+from ..spec.versions import versions
+from ..targets.request import Storage, compile_request
 
 _NUMBERS: dict[type, tuple[str, str]] = {
     bool: ("bool", "i1"),
@@ -139,9 +139,9 @@ def _compile(
             func_dialect.ReturnOp([*called.results])
     set_signature(function.operation, signature)
     state_in_place_use(builder)
-    made = recipe("cpu", {}, Storage())
-    with made.private_file() as path:
-        made.make(CompileInput(module, Resources({})), path, private=True)
+    request = compile_request("cpu", {}, Storage())
+    with request.private_file() as path:
+        request.build(ExportedModule(module), path, private=True)
         return load(path)
 
 

@@ -11,7 +11,8 @@ from torch.export import ExportedProgram
 from ..capture.dynamic_squeeze import refuse_squeezed_sizes
 from ..capture.program import Program, normalize
 from ..capture.trace import tracing_settings
-from ..spec.errors import PeltonError, SourceLocation, UnsupportedOpError, is_user_file
+from ..spec.errors import PeltonError, UnsupportedOpError
+from ..spec.locations import location_in_trace
 from . import legalize
 
 
@@ -48,14 +49,9 @@ def _decomposition_error(error: Exception) -> UnsupportedOpError:
     text = str(error)
     reason, _, trace = text.partition("While executing")
     operator = re.search(r"target=torch\.ops\.([\w.]+)", trace)
-    places = [
-        SourceLocation(file, int(line))
-        for file, line in re.findall(r'File "([^"]+)", line (\d+)', trace)
-        if is_user_file(file)
-    ]
     name = operator[1] if operator else "an operator"
     return UnsupportedOpError(
         f"{name} cannot be decomposed: {' '.join(reason.split())[:300] or type(error).__name__}",
         operators=(operator[1],) if operator else (),
-        location=places[-1] if places else None,
+        location=location_in_trace(trace),
     )

@@ -15,13 +15,13 @@ from pelton.runtime.progress import stage
 from ..capture.signature import signature_of_program
 from ..capture.trace import TRACING_LOCK
 from ..decompositions.legalize_program import prepare
-from ..export import Traced, assemble
 from ..ir.builder import ModuleBuilder
+from ..ir.exported import ExportedModule
 from ..ir.module import new_module
-from ..output import ExportOutput
+from ..lowering.program_module import Traced, assemble
 from ..spec.errors import CompileError, ExportError, UnsupportedOpError
 from .compiled import GraphCall, Run, boxed, call_of
-from .graph import Parts, take_apart
+from .graph import PartitionedGraph, partition_graph
 from .legalize import with_whole_attention, without_strides
 from .notices import tell, tell_fallback
 from .options import Options
@@ -63,7 +63,7 @@ def compile_graph(module: GraphModule, _: Sequence[Any], *, options: Options) ->
     return call_of(parts, run, draws)
 
 
-def prepared(module: GraphModule) -> tuple[Parts, Draws | None]:
+def prepared(module: GraphModule) -> tuple[PartitionedGraph, Draws | None]:
     """Return the parts of a graph, and the random numbers that are drawn before each call.
 
     Args:
@@ -73,10 +73,10 @@ def prepared(module: GraphModule) -> tuple[Parts, Draws | None]:
         UnsupportedOpError: Something in it has no form in a compiled program.
     """
     plain, draws = draw_outside(with_whole_attention(without_strides(module)))
-    return take_apart(plain), draws
+    return partition_graph(plain), draws
 
 
-def module_of(program: ExportedProgram) -> ExportOutput:
+def module_of(program: ExportedProgram) -> ExportedModule:
     """Return the MLIR module of a program whose calls torch's guards check.
 
     Raises:
@@ -88,22 +88,22 @@ def module_of(program: ExportedProgram) -> ExportOutput:
     return assemble(ModuleBuilder(new_module("module")), Traced(legal, signature), None)
 
 
-def _program(parts: Parts, options: Options) -> tuple[Run, Sequence[str]]:
+def _program(parts: PartitionedGraph, options: Options) -> tuple[Run, Sequence[str]]:
     """Compile and load the program of a graph; return what calls it, and notes for the user."""
     if parts.program is None:
         return lambda _: [], ()
     exported = module_of(parts.program)
     small = options.device == "cpu" and is_small(parts.program.graph)
-    with options.recipe.private_file() as path:
+    with options.request.private_file() as path:
         with stage(f"compiling for {options.target}"):
-            artifact = options.recipe.make(exported.to_compile(), path, private=True)
+            artifact = options.request.build(exported, path, private=True)
         executable = load(path, device="local-sync" if small else None)
     (function,) = executable.functions.values()
     return function.call_leaves, artifact.notes
 
 
 def is_small(graph: Graph) -> bool:
-    """Tell whether a graph is so small that a thread of its own computes it faster than several.
+    """Return whether a graph is so small that a thread of its own computes it faster than several.
 
     Args:
         graph: One whose values have known sizes and hold few elements together is.

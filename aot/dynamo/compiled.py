@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .graph import Computed, Given, Parts
+from .graph import InputAlias, PartitionedGraph, ProgramOutput
 from .random_numbers import Draws
 
 Run = Callable[[Sequence[Any]], list[Any]]
@@ -21,7 +21,7 @@ def boxed(call: GraphCall) -> GraphCall:
     return call
 
 
-def call_of(parts: Parts, run: Run, draws: Draws | None = None) -> GraphCall:
+def call_of(parts: PartitionedGraph, run: Run, draws: Draws | None = None) -> GraphCall:
     """Return what computes the outputs of a graph.
 
     Args:
@@ -37,10 +37,10 @@ def call_of(parts: Parts, run: Run, draws: Draws | None = None) -> GraphCall:
         results = run([*[arguments[index] for index in inputs], *held])
         found: list[Any] = []
         for output in outputs:
-            if isinstance(output, Computed):
+            if isinstance(output, ProgramOutput):
                 result = results[output.position]
                 found.append(result if output.order is None else result.permute(output.order))
-            elif isinstance(output, Given):
+            elif isinstance(output, InputAlias):
                 found.append(arguments[output.position])
             else:
                 found.append(output.value)

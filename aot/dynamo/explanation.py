@@ -17,9 +17,9 @@ from torch.fx import GraphModule, Node
 from ..capture.trace import TRACING_LOCK, tracing_settings
 from ..decompositions import current_aot_decompositions
 from ..decompositions.legalize import applies
-from ..lowering.importer import location_of
 from ..raising.onnx import unsupported_operators
-from ..spec.errors import ExportError, SourceLocation, is_user_file
+from ..spec.errors import ExportError, SourceLocation
+from ..spec.locations import is_user_file, location_of_node
 from .compile import module_of, prepared
 from .compiled import boxed
 from .legalize import DECOMPOSED_FIRST
@@ -186,14 +186,14 @@ def _graph(module: GraphModule) -> Graph:
     first = {_name(node): node for node in reversed(nodes)}
     refusals, unchecked, missing = _checked(module)
     ways = [way for way in (IREE, TENSORRT) if way not in unchecked]
-    locations = (location_of(node) for node in nodes)
+    locations = (location_of_node(node) for node in nodes)
     return Graph(
         tuple(
             Operator(
                 name,
                 count,
                 {way: _taken(first[name], way, missing.get(way, ())) for way in ways},
-                location_of(first[name]),
+                location_of_node(first[name]),
             )
             for name, count in counted.most_common()
         ),

@@ -34,21 +34,21 @@ from ..spec.errors import UnsupportedOpError
 
 
 @dataclass(frozen=True)
-class Given:
+class InputAlias:
     """An output that is input `position` of the call."""
 
     position: int
 
 
 @dataclass(frozen=True)
-class Fixed:
+class Constant:
     """An output that is always the same."""
 
     value: Any
 
 
 @dataclass(frozen=True)
-class Computed:
+class ProgramOutput:
     """An output that is result `position` of the program.
 
     Attributes:
@@ -61,11 +61,11 @@ class Computed:
     order: tuple[int, ...] | None
 
 
-Output = Given | Fixed | Computed
+Output = InputAlias | Constant | ProgramOutput
 
 
 @dataclass(frozen=True)
-class Parts:
+class PartitionedGraph:
     """A graph, taken apart.
 
     Attributes:
@@ -81,7 +81,7 @@ class Parts:
     outputs: tuple[Output, ...]
 
 
-def take_apart(module: GraphModule) -> Parts:
+def partition_graph(module: GraphModule) -> PartitionedGraph:
     """Return the parts of a graph of AOTAutograd, which stays as it is.
 
     Args:
@@ -93,14 +93,14 @@ def take_apart(module: GraphModule) -> Parts:
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     outputs, results = _outputs(module, placeholders)
     if not results:
-        return Parts(None, (), (), outputs)
+        return PartitionedGraph(None, (), (), outputs)
     graph, copies, held = _program_graph(module, results)
     read = [i for i, node in enumerate(placeholders) if copies[node].users]
     for index, node in enumerate(placeholders):
         if index not in read:
             graph.erase_node(copies[node])
     program = _exported(GraphModule(module, graph))
-    return Parts(program, tuple(read), tuple(held), outputs)
+    return PartitionedGraph(program, tuple(read), tuple(held), outputs)
 
 
 def _outputs(
@@ -109,19 +109,19 @@ def _outputs(
     """Return what each output of a graph is, and the nodes that have to be computed for them."""
     positions = {node: index for index, node in enumerate(placeholders)}
     found: list[Output] = []
-    results: dict[Node, Computed] = {}
+    results: dict[Node, ProgramOutput] = {}
     (given,) = module.graph.output_node().args
     for value in pytree.tree_leaves(given, is_leaf=lambda leaf: leaf is None):
         if not isinstance(value, Node):
-            found.append(Fixed(value))
+            found.append(Constant(value))
         elif value in positions:
-            found.append(Given(positions[value]))
+            found.append(InputAlias(positions[value]))
         elif isinstance(value.meta.get("val"), int):  # a size that turned out to be a number
-            found.append(Fixed(value.meta["val"]))
+            found.append(Constant(value.meta["val"]))
         else:
             layout = layout_of(value.meta.get("val"))
             order = None if layout is None else tuple(layout.index(i) for i in range(len(layout)))
-            found.append(results.setdefault(value, Computed(len(results), order)))
+            found.append(results.setdefault(value, ProgramOutput(len(results), order)))
     return tuple(found), list(results)
 
 

@@ -10,8 +10,8 @@ from torch._ops import OperatorBase
 from torch.fx import GraphModule, Node
 
 from ..decompositions.registry import Decomposition
-from ..lowering.importer import location_of
 from ..spec.errors import UnsupportedOpError
+from ..spec.locations import location_of_node
 from .graph import copy_of
 from .random_numbers import dropout
 
@@ -50,7 +50,7 @@ def without_strides(module: GraphModule) -> GraphModule:
             raise UnsupportedOpError(
                 f"{node.target} of a tensor that does not lie row after row",
                 operators=(str(node.target),),
-                location=location_of(node),
+                location=location_of_node(node),
             )
     return copied
 

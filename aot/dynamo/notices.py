@@ -6,8 +6,8 @@ import warnings
 
 from torch.fx import GraphModule
 
-from ..lowering.importer import location_of
 from ..spec.errors import PeltonError, SourceLocation
+from ..spec.locations import location_of_node
 
 
 def tell_fallback(module: GraphModule, error: PeltonError, target: str) -> None:
@@ -39,5 +39,5 @@ def _count(module: GraphModule) -> int:
 
 
 def _first_location(module: GraphModule) -> SourceLocation | None:
-    found = (location_of(node) for node in module.graph.nodes if node.op == "call_function")
+    found = (location_of_node(node) for node in module.graph.nodes if node.op == "call_function")
     return next((location for location in found if location is not None), None)

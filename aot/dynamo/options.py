@@ -11,7 +11,7 @@ import torch
 from ..spec.config import CONFIGURED
 from ..spec.errors import DeviceError, ExportError
 from ..targets import find_target
-from ..targets.recipe import Recipe, Storage, recipe
+from ..targets.request import CompileRequest, Storage, compile_request
 
 DEVICES = {
     "cpu": "cpu",
@@ -31,19 +31,19 @@ class Options:
     """What a user asked for, checked.
 
     Attributes:
-        recipe: How graphs are compiled.
+        request: How graphs are compiled.
         device: The kind of torch device that the tensors of a graph must be on.
         fallback: Whether a graph that cannot be compiled runs in eager; else that is an error.
     """
 
-    recipe: Recipe
+    request: CompileRequest
     device: str
     fallback: bool
 
     @property
     def target(self) -> str:
         """The target as the user named it."""
-        return self.recipe.name
+        return self.request.name
 
 
 def read_options(given: Mapping[str, Any] | None, mode: str | None, device: str) -> Options:
@@ -73,7 +73,7 @@ def read_options(given: Mapping[str, Any] | None, mode: str | None, device: str)
     storage = Storage(options.pop("cache_dir", CONFIGURED), options.pop(_OWN[-1], None))
     where = _device_of(target)
     try:
-        made = recipe(target, options, storage)
+        made = compile_request(target, options, storage)
     except ExportError as error:
         raise ExportError(f"{error}; of backend 'pelton' itself: {', '.join(_OWN)}") from None
     return Options(made, where, fallback)

@@ -17,8 +17,8 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule, Node, map_arg
 from torch.utils import _pytree as pytree
 
-from ..lowering.importer import location_of
 from ..spec.errors import UnsupportedOpError
+from ..spec.locations import location_of_node
 from .graph import copy_of, layout_of
 
 aten = torch.ops.aten
@@ -217,5 +217,5 @@ def _refusal(node: Node) -> UnsupportedOpError:
     return UnsupportedOpError(
         f"{node.target} draws random numbers that depend on computed values",
         operators=(str(node.target),),
-        location=location_of(node),
+        location=location_of_node(node),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +33,9 @@ from ..spec.errors import ExportError
 from ..spec.meta_tensors import is_same_tensor
 from ..spec.tensor_traits import DeviceTensorTrait, ExternalTensorTrait
 from .affinity import affinity_attribute
+from .digest import Resources
 from .elements import dtype_row, elements_attribute, global_type, shape_of
+from .exported import ExportedModule, ExternalParameter
 from .initializers import zero_attribute, zero_initializer
 from .torch_types import NativeTypeConverter
 
@@ -97,23 +99,6 @@ class ModuleBuilderOptions:
     """
 
     import_symbolic_shape_expressions: bool = True
-
-
-@dataclass(frozen=True)
-class ExternalParameter:
-    """A parameter that the module takes from an archive, and the tensor to save for it."""
-
-    scope: str
-    name: str
-    tensor: torch.Tensor
-
-
-def by_scope(parameters: Iterable[ExternalParameter]) -> dict[str, dict[str, torch.Tensor]]:
-    """Return the tensors of external parameters as `runtime.load` takes them."""
-    scopes: dict[str, dict[str, torch.Tensor]] = {}
-    for parameter in parameters:
-        scopes.setdefault(parameter.scope, {})[parameter.name] = parameter.tensor
-    return scopes
 
 
 @dataclass
@@ -386,6 +371,19 @@ class ModuleBuilder:
                 None,
             )
         return known
+
+    def exported(self, eager: Mapping[str, Any] | None = None) -> ExportedModule:
+        """Return the module as built so far, with what belongs to it.
+
+        Args:
+            eager: The `EagerProgram` that each entry point was exported from, by name.
+        """
+        return ExportedModule(
+            self.module_op,
+            tuple(self.external_parameters),
+            Resources(self.resources),
+            eager or {},
+        )
 
     def finalize_construct(self) -> None:
         """Verify the finished module.

@@ -26,12 +26,13 @@ from iree.compiler.ir import (
 )
 
 from ..capture.program import Program
-from ..custom_ops.define import find, key_of
 from ..ir.affinity import set_argument_devices
 from ..ir.builder import GlobalAttributes, ModuleBuilder, TensorGlobal
-from ..spec.errors import ExportError, SourceLocation, UnsupportedOpError, is_user_file, with_lines
+from ..spec.errors import ExportError, SourceLocation, UnsupportedOpError
+from ..spec.locations import location_of_node, with_lines
 from ..spec.tensor_traits import DeviceAffinity
 from . import importer_hops
+from .custom.operator import find, key_of
 
 INLINE_LIMIT = 1024
 """Constants of at most this many elements are literals in the code, larger ones are globals."""
@@ -127,7 +128,7 @@ def refuse_unsupported(module: torch.fx.GraphModule, builder: ModuleBuilder) -> 
         UnsupportedOpError: Names all of them, with the user's lines.
     """
     missing = with_lines(
-        (str(node.target), location_of(node))
+        (str(node.target), location_of_node(node))
         for graph_module in module.modules()
         if isinstance(graph_module, torch.fx.GraphModule)
         for node in graph_module.graph.nodes
@@ -154,7 +155,7 @@ def refuse_dtypes(module: torch.fx.GraphModule) -> None:
         for item in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(item, torch.Tensor):
                 if item.dtype not in fx_importer.TORCH_DTYPE_TO_MLIR_TYPE_ASM:
-                    found.setdefault(item.dtype, location_of(node))
+                    found.setdefault(item.dtype, location_of_node(node))
     if found:
         listed = ", ".join(
             f"{d}" + (f" (at {place})" if place else "") for d, place in found.items()
@@ -179,22 +180,13 @@ def _importable(target: Any, builder: ModuleBuilder) -> bool:
     return bool(builder.context.is_registered_operation(name))
 
 
-def location_of(node: torch.fx.Node) -> SourceLocation | None:
-    """Return the user's line that a node of a graph comes from."""
-    matches = fx_importer.re.findall(r'File "([^"]+)", line (\d+)', node.stack_trace or "")
-    for file, line in reversed(matches):
-        if is_user_file(file):
-            return SourceLocation(file, int(line))
-    return None
-
-
 def _import_error(error: Exception, node: torch.fx.Node | None) -> ExportError:
     what = f"operator {node.target}" if node is not None else "the program"
     text = " ".join(str(error).split())[:400] or type(error).__name__
     return UnsupportedOpError(
         f"{what} cannot be imported: {text}",
         operators=(str(node.target),) if node is not None else (),
-        location=location_of(node) if node is not None else None,
+        location=location_of_node(node) if node is not None else None,
     )
 
 

@@ -7,7 +7,7 @@ import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -19,17 +19,14 @@ from pelton.runtime.call.signature import ConstantSpec, Signature
 from pelton.runtime.errors import SignatureError
 from pelton.runtime.files import StrPath
 
-from ..ir.builder import by_scope
+from ..ir.exported import HasExported
 from ..ir.module import read_module
 from .fx import ModuleSource, Port, Raised, open_source, raise_function
 from .fx.bytecode import MAGIC
 
-if TYPE_CHECKING:
-    from ..output import ExportOutput
-
 
 def to_torch(
-    source: StrPath | ExportOutput,
+    source: StrPath | HasExported,
     parameters: ParameterSource | Mapping[str, ParameterSource] | None = None,
     function: str | None = None,
 ) -> TorchProgram:
@@ -63,7 +60,7 @@ def to_torch(
 
 
 def open_module(
-    source: StrPath | ExportOutput,
+    source: StrPath | HasExported,
     parameters: ParameterSource | Mapping[str, ParameterSource] | None = None,
 ) -> ModuleSource:
     """Return an exported module ready to be raised, as `to_torch` takes it.
@@ -78,10 +75,11 @@ def open_module(
     if isinstance(source, (str, os.PathLike)):
         module_op = read_module(source)
         return open_source(module_op, bytecode=_mapped(Path(source)), parameters=parameters)
-    if parameters is None:
-        parameters = by_scope(source.compiled_module.external_parameters)
-    held_data = getattr(source.compiled_module, "resources", None)
-    return open_source(source.mlir_module, resources=held_data, parameters=parameters)
+    exported = source.exported
+    # What a file had inline is in its module; the bytes are at hand only where they were made here.
+    resources = exported.resources.data if exported.file is None else None
+    given = exported.with_parameters(parameters).parameters
+    return open_source(exported.module_op, resources=resources, parameters=given)
 
 
 def _mapped(path: Path) -> memoryview | None:

@@ -7,28 +7,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from iree.compiler.ir import Operation
-
-from pelton.runtime.archive import ParameterSource
-
-from ..ir.digest import Resources
+from ..ir.exported import ExportedModule
 from ..spec.errors import ExportError, SourceLocation
-
-
-@dataclass(frozen=True)
-class CompileInput:
-    """What a target compiles.
-
-    Attributes:
-        module_op: The module; it is not changed.
-        resources: Its large data, as far as it was made here and not read from a file.
-        parameters: Where the values of external parameters come from, as for `runtime.load`; None:
-            nobody said.
-    """
-
-    module_op: Operation
-    resources: Resources
-    parameters: ParameterSource | Mapping[str, ParameterSource] | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +64,7 @@ class Target(Protocol):
             options: What `options` returned.
         """
 
-    def build(self, exported: CompileInput, path: Path, options: Any) -> Artifact:
+    def build(self, exported: ExportedModule, path: Path, options: Any) -> Artifact:
         """Compile a module to the file `path`.
 
         Args:
@@ -147,7 +127,7 @@ class FunctionReport:
 class ReportingTarget(Protocol):
     """A target that tells what it takes before anything is built."""
 
-    def report(self, exported: CompileInput, options: Any) -> list[FunctionReport]:
+    def report(self, exported: ExportedModule, options: Any) -> list[FunctionReport]:
         """Return a report for each entry point.
 
         Args:

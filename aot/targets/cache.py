@@ -45,7 +45,7 @@ _STALE_SECONDS = 24 * 3600
 
 
 @dataclass(frozen=True)
-class Made:
+class CachedArtifact:
     """What is known of an artifact besides its bytes; kept with them.
 
     Attributes:
@@ -75,14 +75,14 @@ class CacheEntry:
 
     key: str
     path: Path
-    made: Made
+    made: CachedArtifact
     size_bytes: int
     modified_ns: int
     checksums: tuple[int, ...] = field(repr=False)
     last_used: float = field(default_factory=time.time)
 
     def is_sound(self) -> bool:
-        """Tell whether the artifact is what was stored.
+        """Return whether the artifact is what was stored.
 
         Its checksums are computed only if it was written to since; a file is changed under our
         hands by programs, not by disks, and artifacts have checksums of their own for the latter.
@@ -112,7 +112,7 @@ class CompileCache:
         >>> def compiler(path):
         ...     print("compiling")
         ...     path.write_bytes(b"code")
-        ...     return Made("cpu")
+        ...     return CachedArtifact("cpu")
         >>> out = Path(tempfile.mkdtemp(), "a.vmfb")
         >>> cache.build("0" * 64, out, compiler).target, cache.build("0" * 64, out, compiler).target
         compiling
@@ -127,11 +127,11 @@ class CompileCache:
         self,
         key: str,
         path: Path,
-        make: Callable[[Path], Made],
+        make: Callable[[Path], CachedArtifact],
         *,
         replaces: Path | None = None,
         private: bool = False,
-    ) -> Made:
+    ) -> CachedArtifact:
         """Write the artifact of `key` to `path`: from the cache, or made now and stored.
 
         A damaged entry is made again. That an artifact cannot be stored is a warning only.
@@ -213,7 +213,9 @@ class CompileCache:
             return CacheEntry(
                 key=key,
                 path=self._file(key, _ARTIFACT),
-                made=Made(made["target"], tuple(made["entry_points"]), tuple(made["notes"])),
+                made=CachedArtifact(
+                    made["target"], tuple(made["entry_points"]), tuple(made["notes"])
+                ),
                 size_bytes=int(facts["size_bytes"]),
                 modified_ns=int(facts["modified_ns"]),
                 checksums=tuple(facts["checksums"]),
@@ -230,7 +232,7 @@ class CompileCache:
             _copy(entry.path, path)
             os.utime(self._file(entry.key, _FACTS))
 
-    def _store(self, key: str, artifact: Path, made: Made) -> None:
+    def _store(self, key: str, artifact: Path, made: CachedArtifact) -> None:
         size = artifact.stat().st_size
         if size > self.size_limit_bytes:
             limit = f"{self.size_limit_bytes} of aot.config.cache_size_bytes"
@@ -276,7 +278,7 @@ class CompileCache:
 
 
 def _has_only(artifact: Path, target: Path) -> bool:
-    """Tell whether no file other than `target` is linked to an artifact."""
+    """Return whether no file other than `target` is linked to an artifact."""
     status = artifact.stat()
     try:
         is_linked = os.path.samestat(status, target.stat())

@@ -2,6 +2,6 @@
 
 from .artifact import Verification
 from .options import Numerics
-from .report import Comparison, Culprit, NumericsError, Report
+from .report import Comparison, FirstDifference, NumericsError, Report
 
-__all__ = ["Comparison", "Culprit", "Numerics", "NumericsError", "Report", "Verification"]
+__all__ = ["Comparison", "FirstDifference", "Numerics", "NumericsError", "Report", "Verification"]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from pelton.runtime.call.signature import STATE_GET, STATE_SET, Signature
+from pelton.runtime.call.signature import Signature
 from pelton.runtime.executable import Executable, load
 from pelton.runtime.files import FileKind, StrPath, sniff
 
 from ..capture.eager_program import EagerProgram
+from ..ir.exported import ExportedModule
 from ..raising.fx import Raised, raise_function
 from ..raising.torch_program import open_module, to_torch
 from ..spec.errors import ArtifactError, PeltonError
@@ -21,11 +22,8 @@ from .bisect import Bisection
 from .options import Numerics
 from .reexported import Build, eager_program, flat_program
 from .reference import RaisedReference, Reference, eager_reference, is_runnable
-from .report import Culprit, Report
+from .report import FirstDifference, Report
 from .run import FailedCall, Run
-
-if TYPE_CHECKING:
-    from ..output import ExportOutput
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,23 +31,21 @@ class Verification:
     """All that a verification needs.
 
     Attributes:
-        output: The exported module.
+        module: The exported module, with the values of its external parameters.
         artifact: The compiled file.
         options: What to try.
         against: What to compare with: a module or function; None: what the module was exported
             from, if that is still there, else the module itself, raised to PyTorch.
-        parameters: Where external parameters come from; None: the tensors of the export.
         device: What to run on.
         target: What the artifact was compiled for.
         build: Compiles another module in the same way, for bisection.
         name: What the artifact is called in messages.
     """
 
-    output: ExportOutput
+    module: ExportedModule
     artifact: StrPath
     options: Numerics
     against: Any = None
-    parameters: Any = None
     device: str | None = None
     target: str = "cpu"
     build: Build | None = None
@@ -70,13 +66,13 @@ class Verification:
         report = run.report(self.name or str(self.artifact))
         if run.failure is None or self.options.bisect is False or self.build is None:
             return report
-        return self._with_culprit(report, run.failure)
+        return self._with_first_difference(report, run.failure)
 
     def _to_load(self) -> Any:
         """Return the parameters to load the artifact with; packages hold theirs."""
         if sniff(self.artifact) is FileKind.TRTM:
             return None
-        return self.output.to_compile(self.parameters).parameters
+        return self.module.parameters
 
     def _check_same(self, executable: Executable) -> None:
         """Check that the artifact has the entry points of the module."""
@@ -90,8 +86,7 @@ class Verification:
             )
 
     def _signatures(self) -> dict[str, Signature]:
-        hidden = (STATE_GET, STATE_SET)
-        return {n: s for n, s in self.output.signatures.items() if not n.startswith(hidden)}
+        return self.module.signatures
 
     def _references(self, executable: Executable) -> dict[str, Reference]:
         eager = self._eager()
@@ -101,7 +96,7 @@ class Verification:
             if name in eager:
                 found[name] = eager_reference(function.signature, eager[name])
                 continue
-            raised = raised or to_torch(self.output, self.parameters)
+            raised = raised or to_torch(self.module)
             found[name] = RaisedReference(raised.functions[name], raised.state)
         return found
 
@@ -112,32 +107,29 @@ class Verification:
             if len(names) == 1:
                 return {names[0]: self.against}
             return {n: getattr(self.against, n) for n in names if hasattr(self.against, n)}
-        return {name: program for name, program in self._exported_from() if _is_alive(program)}
+        return {name: program for name, program in self.module.eager.items() if _is_alive(program)}
 
-    def _exported_from(self) -> list[tuple[str, EagerProgram]]:
-        return list(getattr(self.output.compiled_module, "eager", {}).items())
-
-    def _with_culprit(self, report: Report, failure: FailedCall) -> Report:
+    def _with_first_difference(self, report: Report, failure: FailedCall) -> Report:
         """Return the report with the first operator that differs, or a note that none was found."""
         try:
-            culprit = self._culprit(failure)
+            first_difference = self._first_difference(failure)
         except PeltonError as error:
             return _noting(report, f"the first operator that differs was not found: {error}")
-        if culprit is None:
+        if first_difference is None:
             return _noting(
                 report,
                 "no operator differs when its value is a result of the program: the difference "
                 "is in how operators are compiled together, or the artifact is of another module",
             )
-        return dataclasses.replace(report, culprit=culprit)
+        return dataclasses.replace(report, first_difference=first_difference)
 
-    def _culprit(self, failure: FailedCall) -> Culprit | None:
+    def _first_difference(self, failure: FailedCall) -> FirstDifference | None:
         assert self.build is not None
         eager = self._eager_program(failure)
         program, inputs = self._graph(failure, eager)
         table = eager.decompositions if eager is not None else None
         search = Bisection(program, inputs, self.build, self.options, self.target, table)
-        return search.culprit()
+        return search.first_difference()
 
     def _eager_program(self, failure: FailedCall) -> EagerProgram | None:
         """Return what the artifact was compared with, where torch can trace it."""
@@ -155,9 +147,7 @@ class Verification:
             program = flat_program(eager, self._signatures()[failure.function])
             _set_buffers(program.graph_module, failure.state)
             return program, list(failure.leaves)
-        raised = raise_function(
-            open_module(self.output, self.parameters), failure.function, effects=False
-        )
+        raised = raise_function(open_module(self.module), failure.function, effects=False)
         given = iter(failure.leaves)
         inputs = [
             failure.state.get(port.origin, raised.initial_state[port.origin])

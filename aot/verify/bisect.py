@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.fx import Node
 
 from pelton.runtime.progress import stage
 
-from ..raising.fx import LOCATION, Raised
+from ..ir.exported import ExportedModule
+from ..raising.fx import Raised
 from ..raising.torch_program import to_torch
-from ..spec.errors import PeltonError, SourceLocation, is_user_file
+from ..spec.errors import PeltonError
+from ..spec.locations import location_of_node
 from .difference import Difference, difference
 from .options import Numerics
 from .reexported import Build, Decompositions, compiled_values, part_of, tensor_nodes
-from .report import Culprit
-from .reproducer import Alone, Case, reproduce
-
-if TYPE_CHECKING:
-    from ..output import ExportOutput
+from .report import FirstDifference
+from .reproducer import IsolatedBuild, OpCase, reproduce
 
 AT_ONCE = 24
 """How many values a compiled part gives at once."""
@@ -92,7 +90,7 @@ class Bisection:
         self._decompositions = decompositions
         self._values = tensor_nodes(program, inputs)
 
-    def culprit(self) -> Culprit | None:
+    def first_difference(self) -> FirstDifference | None:
         """Return the first operator whose value differs; None: none that can be looked at."""
         with stage("looking for the first operator that differs"):
             found = first_differing(len(self._values), self._probe)
@@ -106,7 +104,7 @@ class Bisection:
         apart = self._apart([self._values[position] for position in positions])
         return [bool(found.problem) for found in apart]
 
-    def _part(self, nodes: Sequence[Node]) -> ExportOutput:
+    def _part(self, nodes: Sequence[Node]) -> ExportedModule:
         return part_of(self._program, nodes, self._decompositions)
 
     def _apart(self, pairs: Sequence[tuple[Node, torch.Tensor]]) -> list[Difference]:
@@ -125,19 +123,19 @@ class Bisection:
             difference(want, have, self._options) for want, have in zip(wanted, got, strict=True)
         ]
 
-    def _described(self, node: Node, value: torch.Tensor) -> Culprit:
+    def _described(self, node: Node, value: torch.Tensor) -> FirstDifference:
         (apart,) = self._apart([(node, value)])
         values = {known: tensor for known, tensor in self._values}
-        case = Case.of(node, values, self._program, self._inputs)
+        case = OpCase.of(node, values, self._program, self._inputs)
         script = self._reproducer(case) if case else None
-        return Culprit(
-            operator_name(node), location_of(node), apart, self._stage(node, value), script
+        return FirstDifference(
+            operator_name(node), location_of_node(node), apart, self._stage(node, value), script
         )
 
-    def _reproducer(self, case: Case) -> Path | None:
+    def _reproducer(self, case: OpCase) -> Path | None:
         asked = self._options.bisect
         folder = tempfile.mkdtemp(prefix="pelton-reproducer-") if asked is True else str(asked)
-        how = Alone(self._build, self._options, self._target, self._decompositions)
+        how = IsolatedBuild(self._build, self._options, self._target, self._decompositions)
         return reproduce(case, how, Path(folder))
 
     def _stage(self, node: Node, value: torch.Tensor) -> str:
@@ -159,13 +157,3 @@ def operator_name(node: Node) -> str:
         if isinstance(target, torch._ops.OpOverload)
         else str(getattr(target, "__name__", target))
     )
-
-
-def location_of(node: Node) -> SourceLocation | None:
-    """Return the user's line that a call of a graph comes from."""
-    noted = node.meta.get(LOCATION)
-    if isinstance(noted, SourceLocation):
-        return noted
-    lines = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
-    places = [SourceLocation(file, int(line)) for file, line in lines if is_user_file(file)]
-    return places[-1] if places else None

@@ -18,7 +18,7 @@ from pelton.runtime.call.signature import ScalarSpec, Signature, TensorSpec
 
 from ..spec.errors import ExportError
 from .options import Numerics
-from .values import Bounds, Filling, InputMaker
+from .values import Bounds, InputMaker, InputPattern
 
 CANDIDATES: tuple[Bounds, ...] = ((-100, 100), (0, 100), (0, 9), (1, 9), (0, 1), (0, 0), (1, 1))
 """The ranges that are tried, the widest first, for integers of which nothing else is known."""
@@ -115,7 +115,7 @@ def _widest(
         maker = InputMaker(signature, {**known, **cut})
         try:
             for seed in range(3):
-                run(maker.make(sizes, Filling("random", seed)))
+                run(maker.make(sizes, InputPattern("random", seed)))
             return bounds
         except Exception:
             continue
@@ -127,7 +127,7 @@ def _indexed(
 ) -> dict[int, int]:
     """Return the number of rows that each input indexes directly, by the input's index."""
     maker = InputMaker(signature, known)
-    leaves = maker.make(sizes, Filling("zeros"))
+    leaves = maker.make(sizes, InputPattern("zeros"))
     watch = _IndexWatch(leaves)
     with watch, contextlib.suppress(Exception):  # what was seen up to an error counts
         run(leaves)

@@ -6,7 +6,7 @@ import copy
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
@@ -18,15 +18,14 @@ from pelton.runtime.executable import load
 from ..capture.arguments import take_apart
 from ..capture.eager_program import EagerProgram
 from ..capture.trace import capture_call, tracing_settings
+from ..ir.exported import ExportedModule
+from ..lowering.program_module import module_of_program
 from ..raising.fx import Port, Raised
 from ..raising.reexport import UNBOUNDED, reexport
 from ..spec.errors import ExportError, PeltonError
 from ..spec.inputs import DimensionInputInfo, InputInfo, NamedDimension
 
-if TYPE_CHECKING:
-    from ..output import ExportOutput
-
-Build = Callable[["ExportOutput", Path], None]
+Build = Callable[[ExportedModule, Path], None]
 """Compiles a module to a file, as the artifact that is looked at was compiled."""
 
 Decompositions = Mapping[Any, Callable[..., Any]] | None
@@ -159,7 +158,7 @@ def with_outputs(program: Raised, nodes: Sequence[Node]) -> Raised:
 
 
 def compiled_values(
-    out: ExportOutput, inputs: Sequence[Any], build: Build, folder: Path
+    out: ExportedModule, inputs: Sequence[Any], build: Build, folder: Path
 ) -> list[Any]:
     """Return the values that a part of a program has when it is compiled.
 
@@ -174,7 +173,7 @@ def compiled_values(
     """
     path = folder / "part.vmfb"
     build(out, path)
-    executable = load(path, parameters=out.to_compile().parameters)
+    executable = load(path, parameters=out.parameters)
     (function,) = executable.functions.values()
     flat = [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
     args, kwargs = function.signature.call_form(_used(function.signature, flat))
@@ -183,7 +182,7 @@ def compiled_values(
 
 def part_of(
     program: Raised, nodes: Sequence[Node], decompositions: Decompositions = None
-) -> ExportOutput:
+) -> ExportedModule:
     """Return the module of a graph that gives the values of calls within it.
 
     Args:
@@ -194,9 +193,7 @@ def part_of(
     Raises:
         PeltonError: It cannot be exported.
     """
-    from ..export import export
-
-    return export(reexport(with_outputs(program, nodes)), decompositions=decompositions)
+    return module_of_program(reexport(with_outputs(program, nodes)), decompositions)
 
 
 def _used(signature: Signature, inputs: Sequence[Any]) -> Sequence[Any]:

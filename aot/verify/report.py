@@ -9,7 +9,7 @@ from pathlib import Path
 from ..spec.errors import PeltonError, SourceLocation
 from .difference import Difference
 from .sizes import SizeCase
-from .values import Filling
+from .values import InputPattern
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Comparison:
 
     function: str
     sizes: SizeCase
-    filling: Filling
+    filling: InputPattern
     result: str
     difference: Difference
 
@@ -44,7 +44,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Culprit:
+class FirstDifference:
     """The first operator whose value differs.
 
     Attributes:
@@ -80,14 +80,14 @@ class Report:
         reference: What it was compared with.
         comparisons: All of them.
         notes: Ranges of integers, and what was left out.
-        culprit: Where a failure comes from, if that was asked for and found.
+        first_difference: Where a failure comes from, if that was asked for and found.
     """
 
     artifact: str = ""
     reference: str = ""
     comparisons: Sequence[Comparison] = ()
     notes: Sequence[str] = ()
-    culprit: Culprit | None = None
+    first_difference: FirstDifference | None = None
 
     @property
     def passed(self) -> bool:
@@ -113,7 +113,7 @@ class Report:
         if self.passed or worst is None:
             return self
         failed = sum(not comparison.passed for comparison in self.comparisons)
-        found = f"; {self.culprit}" if self.culprit else ""
+        found = f"; {self.first_difference}" if self.first_difference else ""
         raise NumericsError(
             f"{self.artifact} differs from {self.reference} in {failed} of "
             f"{len(self.comparisons)} comparisons, most of all {worst}{found}",
@@ -125,7 +125,7 @@ class Report:
         head = f"{self.artifact} against {self.reference}: {verdict}, "
         head += f"{len(self.comparisons)} comparisons"
         lines = [head, *_table(self.comparisons), *(f"note: {note}" for note in self.notes)]
-        return "\n".join([*lines, str(self.culprit)] if self.culprit else lines)
+        return "\n".join([*lines, str(self.first_difference)] if self.first_difference else lines)
 
 
 _HEADINGS = ("function", "sizes", "result", "absolute", "relative", "inputs", "")

@@ -8,7 +8,7 @@ import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.fx import Node
@@ -19,14 +19,14 @@ from pelton.runtime.executable import load
 from pelton.runtime.files import atomic_write
 
 from ..ir.elements import dtype_row
+from ..ir.exported import ExportedModule
+from ..ir.module import write_module
+from ..lowering.program_module import module_of_callable
 from ..raising.fx import Raised
 from ..spec.errors import PeltonError
 from .difference import difference
 from .options import Numerics
 from .reexported import Build, Decompositions
-
-if TYPE_CHECKING:
-    from ..output import ExportOutput
 
 _SCRIPT = '''"""{operator} differs from PyTorch when compiled for {target}: exits with 1."""
 
@@ -61,7 +61,7 @@ sys.exit(0 if close else 1)
 
 
 @dataclass(frozen=True)
-class Case:
+class OpCase:
     """One call of an operator, with all that it was called with.
 
     Attributes:
@@ -82,7 +82,7 @@ class Case:
         values: Mapping[Node, torch.Tensor],
         program: Raised,
         inputs: Sequence[Any],
-    ) -> Case | None:
+    ) -> OpCase | None:
         """Return the call of a node; None for one that is not of tensors and plain values."""
         placeholders = [n for n in program.graph_module.graph.nodes if n.op == "placeholder"]
         known: dict[Node, Any] = dict(zip(placeholders, inputs, strict=True))
@@ -103,7 +103,7 @@ class Case:
         except LookupError:
             return None
         plain = isinstance(node.target, torch._ops.OpOverload) or node.target is operator.getitem
-        return Case(node.target, tuple(args), dict(kwargs), tensors) if plain else None
+        return OpCase(node.target, tuple(args), dict(kwargs), tensors) if plain else None
 
     def expression(self) -> str:
         """Return the call as Python."""
@@ -176,7 +176,7 @@ def _python(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Alone:
+class IsolatedBuild:
     """How a case is compiled on its own.
 
     Attributes:
@@ -192,7 +192,7 @@ class Alone:
     decompositions: Decompositions = None
 
 
-def reproduce(case: Case, how: Alone, folder: Path) -> Path | None:
+def reproduce(case: OpCase, how: IsolatedBuild, folder: Path) -> Path | None:
     """Write a script that shows the case; None where alone it is right.
 
     Args:
@@ -212,19 +212,14 @@ def reproduce(case: Case, how: Alone, folder: Path) -> Path | None:
     return None
 
 
-def _differs(case: Case, how: Alone, dynamic: bool) -> ExportOutput | None:
+def _differs(case: OpCase, how: IsolatedBuild, dynamic: bool) -> ExportedModule | None:
     """Return the module of the case where it computes something else; None: it is right."""
-    from ..export import export
-
     wanted = case.function()(*case.inputs)
     if not isinstance(wanted, torch.Tensor):
         return None
     shapes = [dict.fromkeys(range(x.dim()), torch.export.Dim.AUTO) for x in case.inputs]
-    out = export(
-        case.function(),
-        args=tuple(case.inputs),
-        dynamic_shapes=(tuple(shapes),) if dynamic else None,
-        decompositions=how.decompositions,
+    out = module_of_callable(
+        case.function(), case.inputs, (tuple(shapes),) if dynamic else None, how.decompositions
     )
     with tempfile.TemporaryDirectory(prefix="pelton-bisect-") as name:
         path = Path(name, "alone.vmfb")
@@ -233,12 +228,14 @@ def _differs(case: Case, how: Alone, dynamic: bool) -> ExportOutput | None:
     return out if difference(wanted, got, how.options).problem else None
 
 
-def _write(case: Case, how: Alone, folder: Path, dynamic: bool, out: ExportOutput) -> Path:
+def _write(
+    case: OpCase, how: IsolatedBuild, folder: Path, dynamic: bool, out: ExportedModule
+) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     names = [f"x{index}" for index in range(len(case.inputs))]
     parameters = [parameter_of(n, x.contiguous()) for n, x in zip(names, case.inputs, strict=True)]
     write_archive(folder / "inputs.safetensors", parameters)
-    out.save_mlir(folder / "module.mlir")
+    write_module(out.module_op, folder / "module.mlir")
     result = case.function()(*case.inputs)
     text = _SCRIPT.format(
         operator=case.target,

@@ -20,7 +20,7 @@ from .options import Numerics
 from .reference import Reference, result_leaves
 from .report import Comparison, Report
 from .sizes import SizeCase, size_cases
-from .values import Filling, InputMaker, fillings
+from .values import InputMaker, InputPattern, fillings
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class Run:
         self, maker: InputMaker, reference: Reference, sizes: Mapping[str, int]
     ) -> set[int]:
         """Return which results differ between two equal runs of the reference."""
-        leaves = maker.make(sizes, Filling("random"))
+        leaves = maker.make(sizes, InputPattern("random"))
         before = reference.get_state()
         try:
             first = reference(leaves)
@@ -192,7 +192,7 @@ class Run:
         return found
 
     def _leave_out(
-        self, signature: Signature, case: SizeCase, reason: str, filling: Filling | None = None
+        self, signature: Signature, case: SizeCase, reason: str, filling: InputPattern | None = None
     ) -> None:
         inputs = f", inputs {filling}" if filling else ""
         self.notes.append(f"{signature.name}() at {case}{inputs} left out: {reason}")

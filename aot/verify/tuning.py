@@ -12,27 +12,25 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch.utils import _pytree as pytree
 
 from pelton.runtime.archive import ParameterSource
-from pelton.runtime.call.signature import STATE_GET, STATE_SET
 from pelton.runtime.executable import Executable, load
 from pelton.runtime.files import StrPath
 from pelton.runtime.progress import stage
 
 from ..capture.example_inputs import example_call
 from ..ir.digest import compile_key, module_digest
+from ..ir.exported import ExportedModule, HasExported
+from ..ir.module import signatures_of
 from ..raising.torch_program import to_torch
 from ..spec.config import CONFIGURED, Configured, config
 from ..spec.errors import CompileError, DeviceError, ExportError, PeltonError
-from ..targets.cache import CompileCache, Made
-from ..targets.recipe import Recipe, Storage, recipe
-
-if TYPE_CHECKING:
-    from ..output import ExportOutput
+from ..targets.cache import CachedArtifact, CompileCache
+from ..targets.request import CompileRequest, Storage, compile_request
 
 FORMAT = 1
 """Version of what is kept of a tuning. 1: the first."""
@@ -102,7 +100,7 @@ class Tuned:
 
 
 def tune(
-    output: ExportOutput,
+    module: HasExported,
     *,
     target: str = "cpu",
     inputs: Mapping[str, Call] | None = None,
@@ -119,7 +117,7 @@ def tune(
     for the module, the options and the processor, and a later one returns at once.
 
     Args:
-        output: The module.
+        module: What `export` returned, or the `ExportedModule` in it.
         target: What to compile for; it must be able to run here.
         inputs: The arguments of each entry point as `(args, kwargs)`, by its name. Others get
             random ones of their usual sizes, see `examples.example_call`.
@@ -131,7 +129,7 @@ def tune(
         options: Options of the target; they hold for all variants.
 
     Returns:
-        What was found; `output.compile(path, variant=tuned.variant)` makes the artifact.
+        What was found; `out.compile(path, variant=tuned.variant)` makes the artifact.
 
     Raises:
         ExportError: The target has no variants, or an input or option does not fit.
@@ -144,21 +142,24 @@ def tune(
         >>> tuned = tune(out, seconds=0.01)
         >>> out.compile("linear.vmfb", variant=tuned.variant)
     """
-    made = recipe(target, options, Storage(cache_dir))
-    variants = made.target.variants(made.options) if isinstance(made.target, Tunable) else {}
+    request = compile_request(target, options, Storage(cache_dir))
+    variants = (
+        request.target.variants(request.options) if isinstance(request.target, Tunable) else {}
+    )
     if not variants:
         raise ExportError(f"target {target!r} has nothing to tune; compile it without tuning")
-    race = _Race(made, variants, output, inputs or {}, seconds, parameters, device)
-    if made.cache_dir is None:
+    exported = module.exported.with_parameters(parameters)
+    race = _Tuning(request, variants, exported, inputs or {}, seconds, device)
+    if request.cache_dir is None:
         return race.run()
-    identities = {name: made.target.identity(given) for name, given in variants.items()}
-    known = {"tuning": FORMAT, "target": made.target.name, "variants": identities}
-    key = compile_key(module_digest(output.mlir_module, output.resources), known)
-    cache = CompileCache(made.cache_dir, config.cache_size_bytes)
+    identities = {name: request.target.identity(given) for name, given in variants.items()}
+    known = {"tuning": FORMAT, "target": request.target.name, "variants": identities}
+    key = compile_key(module_digest(exported.module_op, exported.resources), known)
+    cache = CompileCache(request.cache_dir, config.cache_size_bytes)
 
-    def make(path: Path) -> Made:
+    def make(path: Path) -> CachedArtifact:
         path.write_text(race.run().to_json())
-        return Made(f"{target} (tuning)", tuple(output.signatures))
+        return CachedArtifact(f"{target} (tuning)", tuple(signatures_of(exported.module_op)))
 
     with cache.private_file() as path:
         cache.build(key, path, make, private=True)
@@ -166,7 +167,7 @@ def tune(
 
 
 @dataclass
-class _Entrant:
+class _Candidate:
     """A variant that is right, loaded."""
 
     variant: str
@@ -178,25 +179,20 @@ class _Entrant:
 
 
 @dataclass
-class _Race:
+class _Tuning:
     """All that one tuning needs; see `tune`."""
 
-    recipe: Recipe
+    request: CompileRequest
     variants: Mapping[str, Any]
-    output: ExportOutput
+    module: ExportedModule
     inputs: Mapping[str, Call]
     seconds: float
-    parameters: ParameterSource | Mapping[str, ParameterSource] | None
     device: str | Sequence[str] | None
 
     def run(self) -> Tuned:
         """Try all variants and return which was the fastest."""
         start = time.perf_counter()
-        signatures = {
-            name: signature
-            for name, signature in self.output.signatures.items()
-            if not name.startswith((STATE_GET, STATE_SET))
-        }
+        signatures = self.module.signatures
         unknown = [name for name in self.inputs if name not in signatures]
         if unknown:
             known = ", ".join(signatures)
@@ -208,66 +204,67 @@ class _Race:
         with stage("computing what is right"):
             expected = self._expected(calls)
         problems: dict[str, str] = {}
-        entrants = []
+        candidates = []
         for number, variant in enumerate(self.variants, 1):
             with stage(f"tuning {number} of {len(self.variants)}: {variant}"):
                 try:
-                    entrants.append(self._entrant(variant, calls, expected))
+                    candidates.append(self._candidate(variant, calls, expected))
                 except (PeltonError, AssertionError) as error:
                     if isinstance(error, DeviceError):
                         raise
                     problems[variant] = " ".join(str(error).split())[:300]
-        if not entrants:
+        if not candidates:
             said = "; ".join(f"{name}: {text}" for name, text in problems.items())
             raise CompileError(f"no variant compiles and is right: {said}")
         with stage("tuning: taking turns"):
-            _take_turns(entrants, calls, self.seconds)
-        times = {entrant.variant: entrant.total() for entrant in entrants}
+            _interleave(candidates, calls, self.seconds)
+        times = {candidate.variant: candidate.total() for candidate in candidates}
         trials = tuple(
             Trial(name, times.get(name), problems.get(name, "")) for name in self.variants
         )
-        best = min(entrants, key=_Entrant.total).variant
+        best = min(candidates, key=_Candidate.total).variant
         return Tuned(best, trials, time.perf_counter() - start)
 
     def _expected(self, calls: Mapping[str, Call]) -> dict[str, Any]:
         """Return what PyTorch computes from the module; the state is as at first for each."""
-        functions = to_torch(self.output, self.parameters)
+        functions = to_torch(self.module)
         expected = {}
         for name, (args, kwargs) in calls.items():
             functions.state.reset()
             expected[name] = functions.functions[name](*args, **kwargs)
         return expected
 
-    def _entrant(
+    def _candidate(
         self, variant: str, calls: Mapping[str, Call], expected: Mapping[str, Any]
-    ) -> _Entrant:
+    ) -> _Candidate:
         """Compile, load and check a variant.
 
         Raises:
             PeltonError: It does not compile or run.
             AssertionError: Its results are wrong.
         """
-        made = Recipe(
-            self.recipe.name, self.recipe.target, self.variants[variant], self.recipe.cache_dir
+        request = CompileRequest(
+            self.request.name, self.request.target, self.variants[variant], self.request.cache_dir
         )
-        with made.private_file() as path:
-            source = self.output.to_compile(self.parameters)
-            made.make(source, path, private=True)
-            executable = load(path, device=self.device, parameters=source.parameters)
+        with request.private_file() as path:
+            request.build(self.module, path, private=True)
+            executable = load(path, device=self.device, parameters=self.module.parameters)
         for name, (args, kwargs) in calls.items():
             executable.reset_state()
             _check(expected[name], executable.functions[name](*args, **kwargs))
-        return _Entrant(variant, executable, {name: [] for name in calls})
+        return _Candidate(variant, executable, {name: [] for name in calls})
 
 
-def _take_turns(entrants: Sequence[_Entrant], calls: Mapping[str, Call], seconds: float) -> None:
+def _interleave(
+    candidates: Sequence[_Candidate], calls: Mapping[str, Call], seconds: float
+) -> None:
     turns = max(3, round(seconds / _TURN_SECONDS / len(calls)))
     for turn in range(turns):
-        first = turn % len(entrants)
-        for entrant in [*entrants[first:], *entrants[:first]]:
+        first = turn % len(candidates)
+        for candidate in [*candidates[first:], *candidates[:first]]:
             for name, (args, kwargs) in calls.items():
-                function = entrant.executable.functions[name]
-                _time(lambda: function(*args, **kwargs), entrant.milliseconds[name])  # noqa: B023
+                function = candidate.executable.functions[name]
+                _time(lambda: function(*args, **kwargs), candidate.milliseconds[name])  # noqa: B023
 
 
 def _time(call: Callable[[], Any], milliseconds: list[float]) -> None:

@@ -20,7 +20,7 @@ Bounds = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Filling:
+class InputPattern:
     """A way to fill inputs: a `kind` of values, and the seed of what is random in it."""
 
     kind: str
@@ -30,13 +30,13 @@ class Filling:
         return f"{self.kind} {self.seed}" if self.kind == "random" else self.kind
 
 
-def fillings(options: Numerics) -> list[Filling]:
+def fillings(options: Numerics) -> list[InputPattern]:
     """Return the ways to fill inputs that the options ask for."""
-    found = [Filling("random", seed) for seed in options.seeds]
+    found = [InputPattern("random", seed) for seed in options.seeds]
     if options.special_values:
-        found += [Filling("zeros"), Filling("edges", 1)]
+        found += [InputPattern("zeros"), InputPattern("edges", 1)]
     if options.nonfinite:
-        found.append(Filling("nonfinite", 2))
+        found.append(InputPattern("nonfinite", 2))
     return found
 
 
@@ -63,7 +63,7 @@ class InputMaker:
         ]
         self.bounds = bounds
 
-    def make(self, values: Mapping[str, int], filling: Filling) -> list[Any]:
+    def make(self, values: Mapping[str, int], filling: InputPattern) -> list[Any]:
         """Return the input leaves: tensors and numbers.
 
         Args:
@@ -89,7 +89,7 @@ class InputMaker:
         leaf: Leaf,
         bounds: Bounds | None,
         values: Mapping[str, int],
-        filling: Filling,
+        filling: InputPattern,
         generator: torch.Generator,
     ) -> Any:
         if isinstance(leaf, TensorSpec):
@@ -116,7 +116,7 @@ def tensor(
     dtype: DType,
     shape: Sequence[int],
     bounds: Bounds | None,
-    filling: Filling,
+    filling: InputPattern,
     generator: torch.Generator,
 ) -> torch.Tensor:
     """Return a tensor of values.
@@ -146,7 +146,9 @@ def tensor(
     return real.to(torch_dtype)
 
 
-def _floats(shape: Sequence[int], filling: Filling, generator: torch.Generator) -> torch.Tensor:
+def _floats(
+    shape: Sequence[int], filling: InputPattern, generator: torch.Generator
+) -> torch.Tensor:
     if filling.kind == "random":
         return torch.randn(tuple(shape), generator=generator, dtype=torch.float64)
     if filling.kind == "zeros":

@@ -45,7 +45,7 @@ class FileFacts:
         return FileFacts(status.st_size, status.st_mtime_ns, digest.hexdigest())
 
     def hold_for(self, path: Path) -> bool:
-        """Tell whether a file is what it was; without a checksum it never is.
+        """Return whether a file is what it was; without a checksum it never is.
 
         Example:
             >>> import pathlib
@@ -79,7 +79,7 @@ def facts_of(paths: Iterable[Path]) -> dict[str, FileFacts]:
 
 
 def all_hold(facts: Mapping[str, FileFacts]) -> bool:
-    """Tell whether all files are what they were."""
+    """Return whether all files are what they were."""
     return all(fact.hold_for(Path(path)) for path, fact in facts.items())
 
 
@@ -119,7 +119,7 @@ class ReadFiles:
         }
 
     def _paths(self) -> list[Path]:
-        from pelton.aot.spec.errors import is_user_file
+        from pelton.aot.spec.locations import is_user_file
 
         modules = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
         names = {os.path.abspath(name) for name in (*modules, *self._opened) if name}

@@ -219,7 +219,7 @@ class _Reader:
 
     def _check_columns(self, targets: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         """Check each target with each set of options, of which a model may use any."""
-        from pelton.aot.targets.recipe import Storage, recipe
+        from pelton.aot.targets.request import Storage, compile_request
 
         for label, target in targets.items():
             own = {key: value for key, value in target.items() if key != "target"}
@@ -230,7 +230,9 @@ class _Reader:
                 if both:
                     self._fail(places, f"both say {', '.join(both)}")
                 try:
-                    recipe(self._target(label, target), {**own, **chosen}, Storage(cache_dir=None))
+                    compile_request(
+                        self._target(label, target), {**own, **chosen}, Storage(cache_dir=None)
+                    )
                 except (ExportError, TypeError) as error:
                     self._fail(places, str(error), error)
 

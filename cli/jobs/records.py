@@ -92,7 +92,7 @@ def _description(job: Job) -> Any:
 
 
 def _identity(job: CompileJob) -> Any:
-    from pelton.aot.targets.recipe import Storage, recipe
+    from pelton.aot.targets.request import Storage, compile_request
 
-    chosen = recipe(job.target, job.options, Storage(cache_dir=None))
+    chosen = compile_request(job.target, job.options, Storage(cache_dir=None))
     return {"target": chosen.target.name, **chosen.target.identity(chosen.options)}

@@ -173,7 +173,7 @@ _KILLED = "the compiler crashed (signal 9)"
 
 
 def is_transient(error: BaseException) -> bool:
-    """Tell whether another attempt may go better: memory, disks and networks, not programs.
+    """Return whether another attempt may go better: memory, disks and networks, not programs.
 
     Example:
         >>> is_transient(TimeoutError("no answer")), is_transient(ValueError("no such layer"))

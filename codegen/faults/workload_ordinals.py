@@ -28,7 +28,7 @@ from iree.compiler.ir import (
     WalkResult,
 )
 
-from ..session import CompilerFailed
+from ..errors import CompilerFailed
 
 _ORDINAL = "iree_tensor_ext.dispatch.workload.ordinal"
 _CONVERSIONS = frozenset(

@@ -188,7 +188,7 @@ def check_parameters(
         ParameterError: Lists the parameters that are missing, unused, or of another type or shape.
 
     Example:
-        >>> from .dtypes import DTYPES
+        >>> from pelton.runtime.call.dtypes import DTYPES
         >>> needed = {"model": {"bias": (DTYPES["float32"], (2,))}}
         >>> check_parameters(needed, load_parameters({"bias": np.zeros(2, np.float32)}))
     """

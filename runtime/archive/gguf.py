@@ -12,8 +12,9 @@ import struct
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checked import align, require, require_unique
 from ..errors import ArtifactError
-from .layout import align, require, require_disjoint, require_shape, require_unique
+from .layout import require_disjoint, require_shape
 from .parameter import Parameter
 
 _VERSIONS = (2, 3)

@@ -15,18 +15,9 @@ from collections.abc import Hashable
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checked import align, require, require_json, require_unique
 from ..errors import ArtifactError
-from .layout import (
-    DATA_ALIGNMENT,
-    Plan,
-    align,
-    refuse_unstorable,
-    require,
-    require_disjoint,
-    require_json,
-    require_shape,
-    require_unique,
-)
+from .layout import DATA_ALIGNMENT, Plan, refuse_unstorable, require_disjoint, require_shape
 from .parameter import Parameter, size_in_bytes
 
 # magic, version (major, minor), header size, next header, flags, entry count, and offset and

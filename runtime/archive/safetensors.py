@@ -17,16 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..call.dtypes import BY_SAFETENSORS
+from ..checked import align, require, require_json
 from ..errors import ParameterError
-from .layout import (
-    DATA_ALIGNMENT,
-    Plan,
-    align,
-    refuse_unstorable,
-    require,
-    require_json,
-    require_shape,
-)
+from .layout import DATA_ALIGNMENT, Plan, refuse_unstorable, require_shape
 from .parameter import Parameter, size_in_bytes
 
 _METADATA = "__metadata__"

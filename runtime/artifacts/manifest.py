@@ -1,4 +1,4 @@
-"""What a `.trtm` package says of itself: its entry points, engines, profiles, state, checksums.
+"""The manifest of a `.trtm` package: its entry points, engines, profiles, state and checksums.
 
 The manifest is JSON, and reading one never runs code of the file. Every number of it is checked
 here, so that what loads and calls can rely on it.
@@ -7,226 +7,30 @@ here, so that what loads and calls can rely on it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, cast, get_args
-from urllib.parse import quote
+from typing import Any, cast, get_args
 
-from ..archive.layout import require, require_json, require_unique
-from ..call.dtypes import DTYPES, DType, dtype_of
-from ..call.signature import Signature, TensorSpec, size_from_json
-from ..call.sizes import Size
+from ..call.dtypes import DTYPES
+from ..call.signature import Signature, size_from_json
+from ..checked import require, require_json, require_unique
 from ..errors import ArtifactError
+from .entry_points import (
+    PARAMETERS,
+    STATE,
+    Bounds,
+    EngineProfile,
+    EntryPoint,
+    Flavor,
+    Kind,
+    Member,
+    Port,
+    Role,
+)
 from .manifest_checks import check_function, check_shared
 
 FORMAT = 1
 """Version of the manifest. 1: the first."""
-
-Kind = Literal["user", "state", "parameter"]
-"""Whether a value is the caller's, state of the program, or one of its weights."""
-
-Flavor = Literal["rtx", "tensorrt"]
-"""The library that the engines are for: TensorRT-RTX or TensorRT."""
-
-
-@dataclass(frozen=True)
-class EngineLibrary:
-    """The library that builds and runs engines.
-
-    Attributes:
-        module: The Python module.
-        package: What pip installs.
-        title: What users call it.
-    """
-
-    module: str
-    package: str
-    title: str
-
-
-LIBRARIES: dict[Flavor, EngineLibrary] = {
-    "rtx": EngineLibrary("tensorrt_rtx", "tensorrt-rtx", "TensorRT-RTX"),
-    "tensorrt": EngineLibrary("tensorrt", "tensorrt", "TensorRT"),
-}
-"""The library of each flavour; none reads the engines of another."""
-
-Role = Literal["engine", "reference", "reference_data", "fallback", "fallback_reference", "layers"]
-"""What a member of a package is for a function.
-
-`reference_data` are the weights beside a large ONNX model, which must refer to them by the last
-part of the member's name, `<function>.onnx.data`.
-"""
-
-STATE = "state.safetensors"
-"""The member with the first value of each piece of state, by its name."""
-
-PARAMETERS = "parameters.safetensors"
-"""The member with the weights that are inputs of engines, by the origin of their ports."""
-
-_PLACES: dict[Role, tuple[str, str]] = {
-    "engine": ("engines", ".engine"),
-    "reference": ("reference", ".onnx"),
-    "reference_data": ("reference", ".onnx.data"),
-    "fallback": ("fallback", ".vmfb"),
-    "fallback_reference": ("fallback_reference", ".vmfb"),
-    "layers": ("layers", ".json"),
-}
-
-
-def member_name(role: Role, function: str) -> str:
-    """Return the name of a function's member.
-
-    Example:
-        >>> member_name("engine", "decode")
-        'engines/decode.engine'
-    """
-    folder, suffix = _PLACES[role]
-    return f"{folder}/{quote(function, safe='')}{suffix}"
-
-
-class PortLike(Protocol):
-    """What a port of the compiler has; `dtype` is torch's."""
-
-    @property
-    def name(self) -> str:
-        """The name in the graph."""
-
-    @property
-    def kind(self) -> Kind:
-        """Whose value it is."""
-
-    @property
-    def origin(self) -> str:
-        """What it stands for."""
-
-    @property
-    def dtype(self) -> Any:
-        """The element type."""
-
-    @property
-    def shape(self) -> tuple[Size, ...]:
-        """The sizes."""
-
-    @property
-    def number(self) -> bool:
-        """Whether it is a number for the caller."""
-
-
-@dataclass(frozen=True)
-class Port:
-    """An input or output of an engine and of its ONNX graph.
-
-    Attributes:
-        name: The name of the tensor in the engine and in the graph.
-        kind: Whose value it is.
-        origin: The path of an argument or result; the name of a piece of state; `scope::name` of
-            an external parameter or the symbol of a weight. Functions share what has one origin.
-        dtype: The element type.
-        shape: Its sizes: numbers, dimensions of the function's signature, expressions; `?` where
-            only a run tells.
-        number: Whether it is a number for the caller; the engine has a 0-d tensor.
-        host: Whether the engine reads it in the host's memory, because shapes depend on its values.
-    """
-
-    name: str
-    kind: Kind
-    origin: str
-    dtype: DType
-    shape: tuple[Size, ...]
-    number: bool = False
-    host: bool = False
-
-    @staticmethod
-    def of(port: PortLike, *, host: bool = False) -> Port:
-        """Return the port of the compiler's, such as one of `OnnxProgram.inputs`.
-
-        Example:
-            >>> x = Port("x", "user", "x", DTYPES["float32"], ("batch", 4))
-            >>> Port.of(x) == x
-            True
-        """
-        dtype = dtype_of(port.dtype)
-        assert dtype is not None, port.dtype
-        return Port(port.name, port.kind, port.origin, dtype, port.shape, port.number, host)
-
-    @property
-    def spec(self) -> TensorSpec:
-        """Its element type and sizes."""
-        return TensorSpec(self.dtype, self.shape)
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """The smallest, optimal and largest shape of an engine's input; values of a host input."""
-
-    min: tuple[int, ...]
-    opt: tuple[int, ...]
-    max: tuple[int, ...]
-
-    def contains(self, values: Iterable[int]) -> bool:
-        """Tell whether a shape (the values of a host input) lies within.
-
-        Example:
-            >>> Bounds((1, 4), (2, 4), (8, 4)).contains((3, 4))
-            True
-        """
-        given = tuple(values)
-        return len(given) == len(self.min) and all(
-            low <= value <= high for low, value, high in zip(self.min, given, self.max, strict=True)
-        )
-
-
-@dataclass(frozen=True)
-class EngineProfile:
-    """An optimisation profile of an engine, in the engine's order: bounds by input.
-
-    An input that is not here has a fixed shape.
-    """
-
-    name: str
-    inputs: Mapping[str, Bounds]
-
-
-@dataclass(frozen=True)
-class EntryPoint:
-    """One function of a package.
-
-    Attributes:
-        signature: What a caller passes and gets. Leaf by leaf, in order, the ports of kind `user`
-            are those leaves that are no constants.
-        inputs: Of the engine and the graph; first those of the caller.
-        outputs: Of the engine and the graph; first the results.
-        profiles: In the order of the engine.
-        members: Names of its members by role. A function that IREE runs has a `fallback` and no
-            `engine`; its module keeps its own state, which has the same names as the package's.
-        report: What building told: layers, memory, seconds.
-        notes: What a user should know of it.
-    """
-
-    signature: Signature
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
-    profiles: tuple[EngineProfile, ...] = ()
-    members: Mapping[Role, str] = field(default_factory=dict)
-    report: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The function's name."""
-        return self.signature.name
-
-    def ports(self, kind: Kind) -> dict[str, Port]:
-        """Return the inputs and outputs of a kind by origin; one that is both comes once."""
-        return {port.origin: port for port in (*self.outputs, *self.inputs) if port.kind == kind}
-
-
-@dataclass(frozen=True)
-class Member:
-    """The size in bytes and the SHA-256 (in hexadecimal) of a member."""
-
-    nbytes: int
-    sha256: str
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from ..archive.layout import require, require_unique
 from ..call import sizes
 from ..call.signature import ConstantSpec, Leaf, ScalarSpec, TensorSpec
-
-if TYPE_CHECKING:
-    from .manifest import EntryPoint, Member, Port
+from ..checked import require, require_unique
+from .entry_points import EntryPoint, Member, Port
 
 
 def check_function(function: EntryPoint, members: Mapping[str, Member]) -> None:

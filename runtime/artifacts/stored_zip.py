@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
-from ..archive.layout import align
+from ..checked import align
 from ..errors import ArtifactError
 
 ALIGNMENT = 64

@@ -21,12 +21,13 @@ from typing import BinaryIO
 import numpy as np
 
 from ..archive import safetensors
-from ..archive.layout import require, require_unique
 from ..archive.parameter_set import ParameterSet
+from ..checked import require, require_unique
 from ..errors import ArtifactError
 from ..files import FileKind, StrPath, atomic_write, sniff
 from . import stored_zip
-from .manifest import PARAMETERS, STATE, Manifest, Member, Port
+from .entry_points import PARAMETERS, STATE, Member, Port
+from .manifest import Manifest
 from .zip_directory import check_end
 
 MANIFEST = "manifest.json"

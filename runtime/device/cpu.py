@@ -9,8 +9,6 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-import iree.runtime as iree
-
 WORKER_STACK_BYTES = 4 << 20
 """Stack of each thread that runs programs on the processor.
 
@@ -40,10 +38,12 @@ def processor_features() -> dict[str, bool]:
         >>> all(isinstance(has, bool) for has in processor_features().values())
         True
     """
-    tool = Path(iree.__file__).parent.parent / "_runtime_libs" / "iree-cpuinfo"
     try:
+        import iree.runtime  # only here: programs of other engines run without it
+
+        tool = Path(iree.runtime.__file__).parent.parent / "_runtime_libs" / "iree-cpuinfo"
         listed = subprocess.run([tool], capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):
+    except (ImportError, OSError, subprocess.SubprocessError):
         return {}
     rows = (line.split() for line in listed.stdout.splitlines())
     return {row[0]: row[1] == "1" for row in rows if len(row) == 2}
@@ -57,11 +57,11 @@ _IDENTIFYING = (
 
 
 @functools.lru_cache(maxsize=1)
-def processor_identity() -> dict[str, str]:
+def cpu_identity() -> dict[str, str]:
     """Return what tells this kind of processor from others: code for one runs on its equals.
 
     Example:
-        >>> "machine" in processor_identity()
+        >>> "machine" in cpu_identity()
         True
     """
     found = {"machine": platform.machine(), "processor": platform.processor()}

@@ -1,4 +1,7 @@
-"""The devices that programs run on, opened once per process."""
+"""Devices of IREE that programs run on, opened once per process.
+
+IREE is imported when the first is asked for: programs of other engines run without it.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,6 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import iree.runtime as iree
 
 from ..errors import DeviceError
 from .cpu import WORKER_STACK_BYTES, available_processors
@@ -107,7 +108,7 @@ class Device:
     dlpack: tuple[int, int]
 
     @property
-    def is_processor(self) -> bool:
+    def is_cpu(self) -> bool:
         """Whether its memory is that of the host."""
         return self.dlpack[0] == _PROCESSOR
 
@@ -127,7 +128,7 @@ def open_device(uri: str) -> Device:
         DeviceError: There is no such driver, or no such device; names those that there are.
 
     Example:
-        >>> open_device("cpu").is_processor, str(open_device("local-sync"))
+        >>> open_device("cpu").is_cpu, str(open_device("local-sync"))
         (True, 'local-sync')
     """
     name, colon, index = uri.partition(":")
@@ -149,7 +150,7 @@ def open_devices(uris: Sequence[str]) -> tuple[Device, ...]:
 
     Example:
         >>> first, second = open_devices(["cpu", "cpu"])
-        >>> first.hal is second.hal, second.is_processor
+        >>> first.hal is second.hal, second.is_cpu
         (False, True)
     """
     opened: list[Device] = []
@@ -175,6 +176,8 @@ def _open(canonical: str, uri: str, number: int = 0) -> Device:
 
 def _create(canonical: str, uri: str) -> Device:
     """Open the device of a canonical URI; `uri` is what the user calls it."""
+    import iree.runtime as iree
+
     driver_name, _, index = canonical.partition(":")
     known = iree.query_available_drivers()
     if driver_name not in known:
@@ -215,6 +218,8 @@ def devices() -> list[DeviceInfo]:
         >>> "local-task" in [device.uri for device in devices()]
         True
     """
+    import iree.runtime as iree
+
     found = []
     for driver_name in sorted(iree.query_available_drivers()):
         try:

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..call.dtypes import DType
-from ..engines.trtm_module import host_array
 from ..errors import DeviceError, SignatureError
 from . import host_arrays
 from .cuda import ALIGNMENT, Block, Gpu
@@ -111,7 +110,7 @@ class HostArrays:
         library: The library of the results.
     """
 
-    def __init__(self, gpu: Gpu, library: host_arrays.Arrays) -> None:
+    def __init__(self, gpu: Gpu, library: host_arrays.ArrayLibrary) -> None:
         self._gpu = gpu
         self._library = library
 
@@ -121,7 +120,7 @@ class HostArrays:
 
     def lend(self, array: Any, what: str, work: Workspace, stream: int) -> Lent:
         """Return a copy in the workspace."""
-        contents = host_array(array, what)
+        contents = host_arrays.host_array(array, what)
         block = work.block(what, contents.nbytes)
         self._gpu.copy_in(block, contents, stream)
         return Lent(block.address, block)

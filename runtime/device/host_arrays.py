@@ -1,58 +1,27 @@
-"""Tensors in and out of a HAL device: torch, numpy, and whatever else speaks DLPack.
+"""Array libraries of the host: torch, numpy, and every other one that speaks DLPack.
 
-An argument crosses without a copy where its memory can be used as it lies: contiguous, aligned to
-`ALIGNMENT` bytes and on the device. Otherwise it is copied, so strided, expanded and unaligned
-tensors are right. torch is never imported here: its tensors are known only once a caller has
-imported it.
+torch is never imported here: its tensors are known only once a caller has imported it. Buffers of
+IREE are made of arrays in `hal_arrays`, memory of a GPU in `gpu_arrays`.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
 
-import iree.runtime as iree
 import numpy as np
 from numpy.typing import NDArray
 
-from ..call.dtypes import DType, dtype_of
-from ..errors import DeviceError, SignatureError
+from ..archive.parameter import parameter_of
+from ..call.dtypes import DType
+from ..errors import ParameterError, SignatureError
 
-ALIGNMENT = 64
-"""Bytes to which IREE's host memory must be aligned (its heap allocator refuses anything else)."""
-
-_HOST_KINDS = (1, 3)
-"""DLPack's device types of memory that the processor can read: its own, and CUDA's pinned."""
-
-_MEMORY = int(iree.MemoryType.DEVICE_LOCAL | iree.MemoryType.HOST_VISIBLE)
-_USAGE = int(iree.BufferUsage.DEFAULT | iree.BufferUsage.MAPPING)
+LibraryT = TypeVar("LibraryT")
 
 
-class HalDevice(Protocol):
-    """What this module needs to know of an opened device."""
-
-    @property
-    def hal(self) -> Any:
-        """The HAL device."""
-
-    @property
-    def dlpack(self) -> tuple[int, int]:
-        """DLPack's device type and index."""
-
-
-class Arrays(Protocol):
-    """One array library: how its arrays become buffer views and back."""
-
-    def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> tuple[Any, int]:
-        """Return a HAL buffer view of `array`, and the address of the memory that `array` lends.
-
-        The address is 0 where the view has memory of its own, because `array` is or must be
-        copied. The view need not keep the memory alive: the caller holds `array` while it is in
-        use.
-        """
-
-    def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:
-        """Return an array of the memory of a HAL buffer view."""
+class ArrayLibrary(Protocol):
+    """One array library: how results in the host's memory become its arrays."""
 
     def from_host(self, array: NDArray[Any], dtype: DType) -> Any:
         """Return an array of the library that has the memory of a numpy array."""
@@ -64,56 +33,55 @@ class Arrays(Protocol):
         """Return a copy in memory of its own."""
 
 
-_BY_TYPE: dict[type, Arrays] = {}
-"""The libraries of the array types that were met: a look here is quicker than to ask."""
+class LibraryTable(Generic[LibraryT]):
+    """The array libraries of a process, by the type of their arrays.
 
+    Args:
+        numpy: The library of numpy arrays, and of all that is no array.
+        torch: Makes the library of tensors from the module `torch`.
+        dlpack: Makes the library of any other array with the DLPack protocol.
+    """
 
-def arrays_for(array: Any) -> Arrays:
-    """Return the array library that `array` belongs to (numpy's for what is no array)."""
-    known = _BY_TYPE.get(type(array))
-    if known is not None:
-        return known
-    if isinstance(array, np.ndarray):
-        return _BY_TYPE.setdefault(type(array), NUMPY)
-    torch = _torch()
-    if torch is not None and isinstance(array, torch.torch.Tensor):
-        return _BY_TYPE.setdefault(type(array), torch)
-    if hasattr(array, "__dlpack__") and not isinstance(array, np.generic):
-        return DLPackArrays(array)
-    return NUMPY
+    def __init__(
+        self,
+        numpy: LibraryT,
+        torch: Callable[[Any], LibraryT],
+        dlpack: Callable[[Any], LibraryT],
+    ) -> None:
+        self._numpy = numpy
+        self._make_torch = torch
+        self._make_dlpack = dlpack
+        self._torch: LibraryT | None = None
+        self._by_type: dict[type, LibraryT] = {}  # a look here is quicker than `isinstance`
 
+    def of(self, array: Any) -> LibraryT:
+        """Return the library that `array` belongs to (numpy's for what is no array)."""
+        known = self._by_type.get(type(array))
+        if known is not None:
+            return known
+        if isinstance(array, np.ndarray):
+            return self._by_type.setdefault(type(array), self._numpy)
+        library = self._torch_library()
+        if library is not None and isinstance(array, sys.modules["torch"].Tensor):
+            return self._by_type.setdefault(type(array), library)
+        if hasattr(array, "__dlpack__") and not isinstance(array, np.generic):
+            return self._make_dlpack(array)
+        return self._numpy
 
-def default_arrays() -> Arrays:
-    """Return the array library for results of a call without tensor arguments."""
-    return _torch() or NUMPY
+    def default(self) -> LibraryT:
+        """Return the library for results of a call without tensors: torch's once it is imported."""
+        return self._torch_library() or self._numpy
+
+    def _torch_library(self) -> LibraryT | None:
+        if self._torch is None:
+            torch = sys.modules.get("torch")
+            if torch is not None and hasattr(torch, "Tensor"):
+                self._torch = self._make_torch(torch)
+        return self._torch
 
 
 class NumpyArrays:
     """numpy arrays, with the element types of `ml_dtypes`."""
-
-    def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> tuple[Any, int]:
-        """Return a buffer view; numpy's memory is used when it is aligned."""
-        shape = np.shape(array)
-        if 0 in shape:
-            return _empty_view(device, shape, dtype), 0
-        array = np.asarray(array, dtype.numpy, order="C").reshape(shape)  # in native byte order
-        raw = array.reshape(-1).view(np.uint8)
-        lendable = raw.flags.writeable and raw.ctypes.data % ALIGNMENT == 0
-        if lendable and not copy and device.dlpack[0] == 1:
-            # By DLPack, whose end takes Python's lock: a worker of IREE may be the last to hold it.
-            lent = device.hal.from_dlpack_capsule(raw.__dlpack__())
-            return iree.HalBufferView(lent.get_buffer(), shape, dtype.hal), raw.ctypes.data
-        buffer = device.hal.allocator.allocate_buffer_copy(_MEMORY, _USAGE, device.hal, raw)
-        return iree.HalBufferView(buffer, shape, dtype.hal), 0
-
-    def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:
-        """Return an array over the buffer's mapped memory."""
-        shape = tuple(view.shape)
-        if 0 in shape:
-            return np.empty(shape, dtype.numpy)
-        mapped = view.map()
-        flat = mapped.asarray((view.byte_length,), np.dtype(np.uint8))
-        return flat.view(dtype.numpy).reshape(shape)
 
     def from_host(self, array: NDArray[Any], dtype: DType) -> Any:
         """Return the array as it is."""
@@ -130,50 +98,21 @@ class NumpyArrays:
 
 
 class TorchArrays:
-    """torch tensors. Made once torch is known to be imported; holds the functions it needs."""
+    """torch tensors in the memory of the host.
+
+    Args:
+        torch: The module.
+    """
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch
-        self._to_dlpack = torch.utils.dlpack.to_dlpack
-        # What `torch.from_dlpack` does with a capsule, without asking whether it is one.
-        self._from_dlpack = getattr(torch._C, "_from_dlpack", torch.utils.dlpack.from_dlpack)
         self._dtypes: dict[str, Any] = {}
 
-    def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> tuple[Any, int]:
-        """Return a buffer view; the tensor's memory is used when it can be used as it lies."""
-        if array.requires_grad:
-            array = array.detach()
-        if array.is_neg() or array.is_conj():  # marked so, while the memory holds other values
-            array = array.resolve_conj().resolve_neg()
-        if device.dlpack[0] != 1 or not array.is_cpu:
-            self._check_device(device, array)
-        try:
-            address = array.data_ptr()
-        except RuntimeError as error:  # sparse, nested, or a stand-in of a transformation
-            raise SignatureError(
-                f"a tensor without memory of its own was given ({array.layout}); pass a dense one"
-            ) from error
-        if not address:
-            return _empty_view(device, tuple(array.shape), dtype), 0
-        if copy and array.is_cpu:
-            return self._owned_view(device, array, dtype), 0
-        if copy or address % ALIGNMENT or not array.is_contiguous():
-            array, address = self._aligned_copy(array), 0
-        if dtype.is_float8:
-            shape, array = tuple(array.shape), array.view(self.torch.uint8)
-            view = device.hal.from_dlpack_capsule(self._to_dlpack(array))
-            return iree.HalBufferView(view.get_buffer(), shape, dtype.hal), address
-        return device.hal.from_dlpack_capsule(self._to_dlpack(array)), address
-
-    def _check_device(self, device: HalDevice, array: Any) -> None:
-        """Refuse a tensor of another device; wait for what computes one of this device."""
-        if not (array.is_cpu if device.dlpack[0] == 1 else array.is_cuda):
-            raise DeviceError(
-                f"a tensor on {array.device} was given to a program on {device}; "
-                f"move it with .to({self._name_of(device)!r})"
-            )
-        if array.is_cuda:
-            self.torch.cuda.current_stream(array.device).synchronize()
+    def from_host(self, array: NDArray[Any], dtype: DType) -> Any:
+        """Return a tensor over the array's memory; torch knows only numpy's own types."""
+        own = dtype.numpy.isbuiltin == 1
+        tensor = self.torch.from_numpy(array if own else array.view(f"u{dtype.itemsize}"))
+        return tensor if own else tensor.view(self.dtype(dtype))
 
     def address(self, array: Any) -> int:
         """Return the address of a result's memory."""
@@ -183,39 +122,6 @@ class TorchArrays:
     def copy(self, array: Any) -> Any:
         """Return a copy in memory of its own."""
         return array.clone()
-
-    def _name_of(self, device: HalDevice) -> str:
-        """Return what torch calls a device."""
-        kind, index = device.dlpack
-        return {1: "cpu", 2: f"cuda:{index}", 10: f"cuda:{index}"}.get(kind, str(device))
-
-    def _owned_view(self, device: HalDevice, array: Any, dtype: DType) -> Any:
-        """Return a view of a copy that IREE owns: it may do with it what it likes."""
-        data = array.contiguous().reshape(-1).view(self.torch.uint8).numpy()
-        buffer = device.hal.allocator.allocate_buffer_copy(_MEMORY, _USAGE, device.hal, data)
-        return iree.HalBufferView(buffer, tuple(array.shape), dtype.hal)
-
-    def _aligned_copy(self, array: Any) -> Any:
-        """Return a contiguous copy in memory of its own, which torch aligns."""
-        copied = self.torch.empty(array.shape, dtype=array.dtype, device=array.device)
-        return copied.copy_(array)
-
-    def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:
-        """Return a tensor over the buffer's memory, of the element type of the signature."""
-        wanted = self.dtype(dtype)
-        if not view.byte_length:
-            return self.torch.empty(view.shape, dtype=wanted)
-        if dtype.is_float8:
-            view = iree.HalBufferView(view.get_buffer(), tuple(view.shape), dtype_of("uint8").hal)  # type: ignore[union-attr]
-        tensor = self._from_dlpack(device.hal.create_dlpack_capsule(view, *device.dlpack))
-        # IREE's computed integers are signless: the signature knows the sign.
-        return tensor if tensor.dtype is wanted else tensor.view(wanted)
-
-    def from_host(self, array: NDArray[Any], dtype: DType) -> Any:
-        """Return a tensor over the array's memory; torch knows only numpy's own types."""
-        own = dtype.numpy.isbuiltin == 1
-        tensor = self.torch.from_numpy(array if own else array.view(f"u{dtype.itemsize}"))
-        return tensor if own else tensor.view(self.dtype(dtype))
 
     def dtype(self, dtype: DType) -> Any:
         """Return torch's element type."""
@@ -233,26 +139,6 @@ class DLPackArrays:
     def __init__(self, array: Any) -> None:
         self._from_dlpack = _from_dlpack_of(array)
 
-    def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> tuple[Any, int]:
-        """Return a buffer view of the array's memory, or of a copy made through numpy."""
-        kind, index = array.__dlpack_device__()
-        if kind not in (device.dlpack[0], *_HOST_KINDS):
-            raise DeviceError(
-                f"a {type(array).__name__} on DLPack device {int(kind)}:{index} was given to a "
-                f"program on {device}; move it there or to the host"
-            )
-        if not copy and kind == device.dlpack[0]:
-            try:
-                view = device.hal.from_dlpack_capsule(array.__dlpack__())
-                return view, self.address(array)
-            except (ValueError, IndexError, TypeError, BufferError):
-                pass  # strided, unaligned or read-only: only a copy can cross
-        return NUMPY.to_view(device, _on_host(array), dtype, copy=True)
-
-    def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:
-        """Return an array of the library of the first argument, or numpy's if it has no way in."""
-        return self.from_host(NUMPY.from_view(device, view, dtype), dtype)
-
     def from_host(self, array: NDArray[Any], dtype: DType) -> Any:
         """Return an array of the library of the first argument, or numpy's if it has no way in."""
         return self._from_dlpack(array) if self._from_dlpack else array
@@ -260,13 +146,13 @@ class DLPackArrays:
     def address(self, array: Any) -> int:
         """Return the address of an array's memory; 0 where it is not known."""
         try:
-            return NUMPY.address(_on_host(array))
+            return NUMPY.address(numpy_of_dlpack(array))
         except (BufferError, RuntimeError, TypeError, ValueError):
             return 0
 
     def copy(self, array: Any) -> Any:
         """Return a copy in memory of its own."""
-        copied = _on_host(array).copy()
+        copied = numpy_of_dlpack(array).copy()
         return self._from_dlpack(copied) if self._from_dlpack else copied
 
 
@@ -279,7 +165,7 @@ def _from_dlpack_of(array: Any) -> Any:
     return getattr(module, "from_dlpack", None)
 
 
-def _on_host(array: Any) -> Any:
+def numpy_of_dlpack(array: Any) -> Any:
     """Return a numpy array of the memory of a DLPack array, or of a copy of it."""
     try:
         return np.from_dlpack(array)
@@ -287,21 +173,31 @@ def _on_host(array: Any) -> Any:
         return np.asarray(array)  # an element type that numpy's DLPack does not know
 
 
+def host_array(value: Any, what: str) -> NDArray[Any]:
+    """Return a contiguous array in the host's memory of a tensor of any library.
+
+    Args:
+        value: The tensor.
+        what: What messages call it.
+
+    Raises:
+        SignatureError: numpy cannot read the tensor.
+
+    Example:
+        >>> host_array(np.ones((2, 2)).T, "main(): argument x").flags.c_contiguous
+        True
+    """
+    try:
+        return np.asarray(parameter_of("value", value).array(), order="C")
+    except ParameterError as error:
+        raise SignatureError(f"{what}: {error}") from error
+
+
 NUMPY = NumpyArrays()
-_TORCH: list[TorchArrays] = []
+_LIBRARIES: LibraryTable[ArrayLibrary] = LibraryTable(NUMPY, TorchArrays, DLPackArrays)
 
+arrays_for = _LIBRARIES.of
+"""Return the library of an array; see `LibraryTable.of`."""
 
-def _torch() -> TorchArrays | None:
-    if _TORCH:
-        return _TORCH[0]
-    torch = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "Tensor"):
-        return None
-    _TORCH.append(TorchArrays(torch))
-    return _TORCH[0]
-
-
-def _empty_view(device: HalDevice, shape: tuple[int, ...], dtype: DType) -> Any:
-    """Return a view without elements; a buffer must have memory all the same."""
-    buffer = device.hal.allocator.allocate_buffer(_MEMORY, _USAGE, ALIGNMENT)
-    return iree.HalBufferView(buffer, shape, dtype.hal)
+default_arrays = _LIBRARIES.default
+"""Return the library for results of a call without tensors; see `LibraryTable.default`."""

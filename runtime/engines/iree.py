@@ -17,7 +17,7 @@ from ..archive import archives
 from ..artifacts import vmfb
 from ..call.binding import Binder
 from ..call.signature import SIGNATURE_KEY, ScalarSpec, Signature, TensorSpec
-from ..device import host_arrays
+from ..device import hal_arrays
 from ..device.devices import Device, open_devices, reason_of
 from ..errors import ArtifactError, DeviceError, ParameterError, PeltonError, SignatureError
 
@@ -61,7 +61,7 @@ def _open_devices(path: Path, named: str | Sequence[str], count: int) -> tuple[D
             f"{len(names)}: {', '.join(names) or 'none'}"
         )
     devices = open_devices(names)
-    if count > 1 and not all(device.is_processor for device in devices):
+    if count > 1 and not all(device.is_cpu for device in devices):
         raise DeviceError(
             f"{path} is for {count} devices; several devices of a program must be processors, as "
             f"in device={['cpu'] * count}, got {', '.join(names)}"
@@ -127,7 +127,7 @@ class IreeModule:
         given = archives.load_parameters(parameters, tuple(needed) or ("model",))
         if self.info.versions:  # else another tool made the module, and what it needs is not known
             archives.check_parameters(needed, given, allow_unused=allow_unused)
-        in_place = self.device.is_processor
+        in_place = self.device.is_cpu
         providers = [
             source.provider(scope, needed.get(scope), in_place=in_place)
             for scope, source in given.items()
@@ -226,11 +226,11 @@ class IreeFunction:
         """Call with checked input leaves; return one value for each leaf of the result."""
         device = self._module.device
         arguments = iree.VmVariantList(len(leaves))
-        library: host_arrays.Arrays | None = None
+        library: hal_arrays.HalArrays | None = None
         lent: list[tuple[int, Any]] = []
         for spec, leaf in zip(self._inputs, leaves, strict=True):
             if isinstance(spec, TensorSpec):
-                own = host_arrays.arrays_for(leaf)
+                own = hal_arrays.arrays_for(leaf)
                 library = library or own
                 try:
                     view, address = own.to_view(device, leaf, spec.dtype, self._copy)
@@ -253,7 +253,7 @@ class IreeFunction:
                 module.context.invoke(self._function, arguments, results)
         except (RuntimeError, ValueError, IndexError, NotImplementedError) as error:
             raise _runtime_error(self._name, error) from error
-        return self._convert(results, library or host_arrays.default_arrays(), lent)
+        return self._convert(results, library or hal_arrays.default_arrays(), lent)
 
     def _path_of(self, position: int) -> str:
         """Return what an input is called in messages."""
@@ -261,7 +261,7 @@ class IreeFunction:
         return f"{self._name}(): argument {self._signature.input_paths()[index]}"
 
     def _convert(
-        self, results: Any, library: host_arrays.Arrays, lent: Sequence[tuple[int, Any]]
+        self, results: Any, library: hal_arrays.HalArrays, lent: Sequence[tuple[int, Any]]
     ) -> list[Any]:
         """Return the results; one that lies in memory of the arguments is copied out of it."""
         device = self._module.device

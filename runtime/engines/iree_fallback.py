@@ -11,7 +11,7 @@ from typing import Any
 
 from ..archive.parameter import Parameter
 from ..archive.parameter_set import ParameterSet
-from ..artifacts.manifest import EntryPoint, Port, Role
+from ..artifacts.entry_points import EntryPoint, Port, Role
 from ..call.signature import STATE_GET, STATE_SET, Signature
 from ..errors import ArtifactError, PeltonError
 from .iree import IreeModule, load_vmfb

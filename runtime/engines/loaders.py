@@ -20,7 +20,7 @@ def _load_vmfb(*args: Any) -> LoadedModule:
 
 
 def _load_trtm(*args: Any) -> LoadedModule:
-    from .trtm_module import load_trtm
+    from .trtm_loader import load_trtm
 
     return load_trtm(*args)
 

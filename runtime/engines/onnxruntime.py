@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..archive.parameter import Parameter as Tensor
-from ..artifacts.manifest import EntryPoint, Port
+from ..artifacts.entry_points import EntryPoint, Port
 from ..artifacts.trtm import Package
 from ..device import host_arrays
 from ..errors import ArtifactError, DeviceError, MissingDependencyError, PeltonError
 from .engine import Run
-from .iree_fallback import FallbackFunction
 from .trtm_module import (
     REFERENCE,
     PackageModule,
@@ -79,6 +78,8 @@ class ReferenceModule(PackageModule):
     def _load(self, function: EntryPoint) -> Run:
         if "reference" in function.members:
             return _GraphFunction(self, function, _session(self.package, function))
+        from .iree_fallback import FallbackFunction  # IREE is loaded only where it is needed
+
         return FallbackFunction(self, function, "fallback_reference", "cpu", self.weights)
 
     def entry_point(self, function: EntryPoint) -> Run:
@@ -133,7 +134,7 @@ class _GraphFunction:
     def __call__(self, leaves: Sequence[Any]) -> list[Any]:
         """Call with checked input leaves; return one value for each leaf of the result."""
         feeds: dict[str, NDArray[Any]] = {}
-        library: host_arrays.Arrays | None = None
+        library: host_arrays.ArrayLibrary | None = None
         for port, leaf in zip(self._user, leaves, strict=True):
             if not port.number:
                 library = library or host_arrays.arrays_for(leaf)
@@ -157,7 +158,7 @@ class _GraphFunction:
                 self._module.store(port, value)
         return list(values)
 
-    def _convert(self, values: list[NDArray[Any]], library: host_arrays.Arrays) -> list[Any]:
+    def _convert(self, values: list[NDArray[Any]], library: host_arrays.ArrayLibrary) -> list[Any]:
         results = (
             as_number(port, np.asarray(value))
             if port.number

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import importlib
 import importlib.util
 from collections.abc import Iterator, Mapping
@@ -10,13 +9,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..archive.parameter import Parameter
-from ..artifacts.manifest import LIBRARIES, EntryPoint, Manifest, Port
+from ..artifacts.entry_points import LIBRARIES, EntryPoint, Port
+from ..artifacts.manifest import Manifest
 from ..artifacts.trtm import Package
 from ..device.cuda import Block, Gpu, open_gpu
 from ..device.gpu_arrays import Workspace, default_gpu_arrays, gpu_arrays_for
 from ..errors import ArtifactError, DeviceError, MissingDependencyError
 from .engine import Run
-from .iree_fallback import FallbackFunction
+from .engine_host import DoubleBuffer, EngineLog
 from .tensorrt_context import EngineFunction
 from .trtm_module import REFERENCE, PackageModule, port_array
 
@@ -62,6 +62,8 @@ class TensorRTModule(PackageModule):
 
     def _load(self, library: Any, function: EntryPoint, weights: Mapping[str, Parameter]) -> Run:
         if "engine" not in function.members:
+            from .iree_fallback import FallbackFunction  # IREE is loaded only where it is needed
+
             return FallbackFunction(self, function, "fallback", str(self.gpu), weights)
         member = function.members["engine"]
         plan = self.package.read(member)
@@ -125,40 +127,6 @@ class TensorRTModule(PackageModule):
             current = self.state[name].current
             lent = library.lend(value, what, self._workspace, stream)
             self.gpu.copy(current.address, lent.address, current.nbytes, stream)
-
-
-class DoubleBuffer:
-    """A piece of state on the device: engines read `current` and write `spare`.
-
-    Args:
-        current: Memory with its value.
-        spare: Memory of the same size for the next value.
-    """
-
-    def __init__(self, current: Block, spare: Block) -> None:
-        self.current = current
-        self.spare = spare
-
-    def swap(self) -> None:
-        """Make the value that was written the current one."""
-        self.current, self.spare = self.spare, self.current
-
-
-class EngineLog:
-    """The last errors that an engine library told, for messages of ours."""
-
-    def __init__(self) -> None:
-        self._lines: collections.deque[str] = collections.deque(maxlen=4)
-
-    def add(self, line: str) -> None:
-        """Keep a line."""
-        self._lines.append(" ".join(line.split()))
-
-    def reason(self) -> str:
-        """Return what was told since the last time, to be appended to a message."""
-        lines = list(self._lines)
-        self._lines.clear()
-        return f": {'; '.join(lines)}"[:600] if lines else ""
 
 
 def _logger(library: Any, log: EngineLog) -> Any:

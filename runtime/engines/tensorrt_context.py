@@ -7,19 +7,17 @@ import functools
 import math
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..artifacts.manifest import Bounds, EntryPoint, Port
+from ..artifacts.entry_points import Bounds, EntryPoint, Port
 from ..device.cuda import ALIGNMENT
 from ..device.gpu_arrays import GpuArrays, Lent, Workspace, default_gpu_arrays, gpu_arrays_for
 from ..errors import ArtifactError, DeviceError, PeltonError, SignatureError
+from .engine_host import EngineHost
 from .trtm_module import argument_name, port_array, user_ports, with_constants
-
-if TYPE_CHECKING:
-    from .tensorrt import TensorRTModule
 
 
 class EngineFunction:
@@ -35,9 +33,7 @@ class EngineFunction:
         ArtifactError: The engine is not what the manifest says.
     """
 
-    def __init__(
-        self, module: TensorRTModule, library: Any, engine: Any, function: EntryPoint
-    ) -> None:
+    def __init__(self, module: EngineHost, library: Any, engine: Any, function: EntryPoint) -> None:
         self.module = module
         self.library = library
         self.engine = engine

@@ -11,11 +11,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ..archive import archives
-from ..archive.parameter import Parameter as Tensor
-from ..archive.parameter import parameter_of
-from ..artifacts.manifest import EntryPoint, Manifest, Port
-from ..artifacts.trtm import Package, open_trtm
+from ..artifacts.entry_points import EntryPoint, Port
+from ..artifacts.manifest import Manifest
+from ..artifacts.trtm import Package
 from ..call.signature import (
     STATE_GET,
     STATE_SET,
@@ -25,67 +23,11 @@ from ..call.signature import (
     ScalarSpec,
     Signature,
 )
-from ..errors import DeviceError, ParameterError, SignatureError
-from .engine import LoadedModule, Run
+from ..device.host_arrays import host_array
+from .engine import Run
 
 REFERENCE = "reference"
 """The device that runs a package's ONNX graphs on the processor."""
-
-
-def load_trtm(
-    path: Path,
-    device: str | Sequence[str] | None,
-    parameters: Any,
-    allow_unused_parameters: bool,
-) -> LoadedModule:
-    """Load a `.trtm`; arguments and errors are those of `runtime.load`."""
-    package = open_trtm(path)
-    if device is not None and not isinstance(device, str):
-        names = list(device)
-        if len(names) != 1:
-            raise DeviceError(f"{path} is for 1 device, device= names {len(names)}: {names}")
-        device = names[0]
-    kind = (device or "cuda").partition(":")[0]
-    if kind not in ("cuda", REFERENCE) or (kind == REFERENCE and device != REFERENCE):
-        raise DeviceError(
-            f"{path} holds engines for CUDA GPUs, there is no device {device!r} for it; known: "
-            f"cuda, with an optional index as in cuda:1, and {REFERENCE}, which runs its ONNX "
-            "graphs on the processor"
-        )
-    weights = choose_weights(package, parameters, allow_unused_parameters)
-    if kind == REFERENCE:
-        from .onnxruntime import ReferenceModule
-
-        return ReferenceModule(package, weights)
-    from .tensorrt import TensorRTModule
-
-    return TensorRTModule(package, device or "cuda", weights)
-
-
-def choose_weights(package: Package, given: Any, allow_unused: bool) -> dict[str, Tensor]:
-    """Return the weights that are inputs of engines, by origin: given ones before the package's.
-
-    Raises:
-        ParameterError: Those that were given are not what the engines take.
-    """
-    weights: dict[str, Tensor] = dict(package.parameters)
-    if given is None:
-        return weights
-    needed: dict[str, dict[str, Any]] = {}
-    for origin, port in package.manifest.parameters.items():
-        scope, separator, name = origin.partition("::")
-        if separator:
-            needed.setdefault(scope, {})[name] = (port.dtype, port.spec.static_shape)
-    if not needed:
-        raise ParameterError(
-            f"{package.path} takes no parameters: its weights are in its engines; compile it "
-            "with weights='shared' to keep them outside"
-        )
-    sets = archives.load_parameters(given, tuple(needed))
-    archives.check_parameters(needed, sets, allow_unused=allow_unused)
-    for scope, names in needed.items():
-        weights.update({f"{scope}::{name}": sets[scope][name] for name in names})
-    return weights
 
 
 class PackageModule(abc.ABC):
@@ -156,7 +98,7 @@ def number_kind(port: Port) -> str:
     """Return the kind of Python number that a port is.
 
     Example:
-        >>> from .dtypes import DTYPES
+        >>> from pelton.runtime.call.dtypes import DTYPES
         >>> number_kind(Port("n", "user", "n", DTYPES["int64"], (), number=True))
         'int'
     """
@@ -190,20 +132,17 @@ def argument_name(function: EntryPoint, port: Port) -> str:
     return f"{function.name}(): argument {port.origin}"
 
 
-def host_array(value: Any, what: str) -> NDArray[Any]:
-    """Return a contiguous array in the host's memory of a tensor of any library.
+def port_array(port: Port, value: Any, what: str) -> NDArray[Any]:
+    """Return the array of a tensor or number of the caller for a port.
+
+    Args:
+        port: The input.
+        value: The caller's tensor or number.
+        what: What messages call it.
 
     Raises:
-        SignatureError: numpy cannot read the tensor; `what` begins the message.
+        SignatureError: numpy cannot read the tensor.
     """
-    try:
-        return np.asarray(parameter_of("value", value).array(), order="C")
-    except ParameterError as error:
-        raise SignatureError(f"{what}: {error}") from error
-
-
-def port_array(port: Port, value: Any, what: str) -> NDArray[Any]:
-    """Return the array of a tensor or number of the caller for a port."""
     if port.number:
         return np.asarray(value, port.dtype.numpy)
     return host_array(value, what)

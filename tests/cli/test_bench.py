@@ -90,8 +90,8 @@ def test_tune_writes_the_fastest_variant(net: Path, tmp_path: Path, monkeypatch,
     from pelton.aot.targets.iree import levels
     from pelton.runtime import load
 
-    few = {"tiled": levels.PROCESSOR_VARIANTS["tiled"]}
-    monkeypatch.setattr("pelton.aot.targets.iree.target.PROCESSOR_VARIANTS", few)
+    few = {"tiled": levels.CPU_VARIANTS["tiled"]}
+    monkeypatch.setattr("pelton.aot.targets.iree.target.CPU_VARIANTS", few)
     output = tmp_path / "net.vmfb"
     arguments = ["-o", str(output), "--seconds", "0.01", "--parameters", str(net / "net.irpa")]
     assert main(["tune", str(net / "net.mlirbc"), *arguments]) == 0

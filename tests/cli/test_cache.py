@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pelton import aot
-from pelton.aot.targets.cache import CompileCache, Made
+from pelton.aot.targets.cache import CachedArtifact, CompileCache
 from pelton.cli.cache import add_parser
 
 
@@ -20,9 +20,9 @@ def run(*arguments: object) -> int:
 def folder(tmp_path: Path) -> Path:
     """A cache with one artifact of 1,500 bytes."""
 
-    def make(path: Path) -> Made:
+    def make(path: Path) -> CachedArtifact:
         path.write_bytes(b"x" * 1500)
-        return Made("cpu", ("prefill", "decode"))
+        return CachedArtifact("cpu", ("prefill", "decode"))
 
     CompileCache(tmp_path / "cache", 10_000).build("ab" * 32, tmp_path / "a.vmfb", make)
     return tmp_path / "cache"

@@ -11,7 +11,7 @@ import torch
 
 from pelton import aot
 from pelton.aot import NamedDimension
-from pelton.codegen import processor_target
+from pelton.codegen import cpu_target
 
 from . import models, operators
 from .architectures import ARCHITECTURES, Architecture
@@ -100,4 +100,4 @@ def warm_up() -> None:
     )
     with tempfile.TemporaryDirectory() as folder:
         output.to_onnx(Path(folder, "model.onnx"))
-    processor_target("host", "")
+    cpu_target("host", "")

@@ -126,7 +126,8 @@ def _read_facts(path: Path) -> Any:
 
 def _write_trtm(path: Path) -> None:
     """Write a package whose engine is no engine: it is only run on the reference device."""
-    from pelton.runtime.artifacts.manifest import EntryPoint, Manifest, Port, member_name
+    from pelton.runtime.artifacts.entry_points import EntryPoint, Port, member_name
+    from pelton.runtime.artifacts.manifest import Manifest
     from pelton.runtime.artifacts.trtm import write_trtm
 
     program = _program().to_onnx(path.with_suffix(".onnx"))

@@ -13,7 +13,8 @@ from torch.export import ExportedProgram
 from pelton.runtime.files import StrPath
 from pelton.runtime.progress import stage
 
-from ...spec.errors import ExportError, user_location
+from ...spec.errors import ExportError
+from ...spec.locations import user_location
 from ...spec.meta_tensors import has_data
 from ...spec.tensor_traits import DeviceAffinity
 from ..arguments import Arguments

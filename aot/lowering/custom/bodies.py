@@ -32,10 +32,10 @@ from iree.compiler.ir import (
     Value,
 )
 
-from ...custom_ops.define import CustomOp, tensor_arguments
 from ...ir.assertions import emit_requirement
 from ...ir.module import CUSTOM_OP, operations_within
 from ...spec.errors import ExportError, PeltonError
+from .operator import CustomOp, tensor_arguments
 from .template import TensorForm, fill_in, literal, quoted, size
 
 

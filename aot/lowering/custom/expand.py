@@ -24,11 +24,12 @@ from iree.compiler.ir import (
     Value,
 )
 
-from ...custom_ops.define import CustomOp, find
 from ...ir.assertions import emit_requirement
 from ...ir.module import operations_within
-from ...spec.errors import UnsupportedOpError, location_in, with_lines
+from ...spec.errors import UnsupportedOpError
+from ...spec.locations import location_in_mlir, with_lines
 from .bodies import Argument, Bodies
+from .operator import CustomOp, find
 
 _CONSTANTS: dict[str, Callable[[Operation], Any]] = {
     "torch.constant.int": lambda op: IntegerAttr(op.attributes["value"]).value,
@@ -90,7 +91,7 @@ def _operators(module_op: Operation) -> list[Operation]:
 
 def _refuse_unknown(operators: Sequence[Operation]) -> None:
     missing = with_lines(
-        (name_of(operator), location_in(str(operator.location)))
+        (name_of(operator), location_in_mlir(str(operator.location)))
         for operator in operators
         if find(name_of(operator)) is None
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...custom_ops.define import CustomOp
+from .operator import CustomOp
 
 
 class _Template(string.Template):

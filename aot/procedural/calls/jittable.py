@@ -9,7 +9,8 @@ import torch
 from torch._decomp import get_decompositions
 
 from ...decompositions import current_aot_decompositions
-from ...spec.errors import ExportError, user_location
+from ...spec.errors import ExportError
+from ...spec.locations import user_location
 from ..fx_passes import PASSES
 from ..values.current import ir_trace_or_none
 from ..values.services import TraceServices

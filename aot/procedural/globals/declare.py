@@ -10,7 +10,8 @@ from torch.utils._pytree import TreeSpec, tree_flatten_with_path, tree_structure
 
 from ...capture.parameters.externalize import external_tensors
 from ...ir.builder import GlobalAttributes
-from ...spec.errors import ExportError, user_location
+from ...spec.errors import ExportError
+from ...spec.locations import user_location
 from .declaration import GlobalsDef
 from .types import Abstractifiable, AbstractTypedef, TreeAbstractifiable, abstractify_single_value
 

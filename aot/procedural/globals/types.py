@@ -20,8 +20,9 @@ from torch.utils._pytree import tree_map
 
 from ...ir.builder import ModuleBuilder
 from ...ir.elements import dtype_row
-from ...spec.errors import ExportError, user_location
+from ...spec.errors import ExportError
 from ...spec.inputs import DimensionInputInfo, InputInfo, NamedDimension
+from ...spec.locations import user_location
 from ..values.intrinsics import Intrinsic
 from ..values.scalars import IrImmediateScalar
 from ..values.sizes import DYNAMIC

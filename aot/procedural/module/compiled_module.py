@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from iree.compiler.ir import Context, Location, Module, Operation, StringAttr
 
 from ...capture.trace import TRACING_LOCK
-from ...ir.builder import ExternalParameter, ModuleBuilder, ModuleBuilderOptions
+from ...ir.builder import ModuleBuilder, ModuleBuilderOptions
+from ...ir.exported import ExportedModule
 from ...ir.module import run_passes, write_module
 from ...lowering.import_phase import ImportPhase, lower_to
 from ...spec.errors import ExportError
@@ -92,14 +93,9 @@ class CompiledModule:
         return self._instance.builder.module_op
 
     @property
-    def external_parameters(self) -> Sequence[ExternalParameter]:
-        """The parameters that the module takes from archives, with their tensors."""
-        return self._instance.builder.external_parameters
-
-    @property
-    def resources(self) -> Mapping[str, bytes]:
-        """The data of globals that lies in the module, by its name there."""
-        return self._instance.builder.resources
+    def exported(self) -> ExportedModule:
+        """The module with its external parameters and inline data, as `ExportOutput` takes it."""
+        return self._instance.builder.exported()
 
     @classmethod
     def create_from_dict(

@@ -6,18 +6,10 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from iree.compiler.dialects import func as func_dialect
-from iree.compiler.ir import (
-    Context,
-    FunctionType,
-    InsertionPoint,
-    Location,
-    Type,
-    TypeAttr,
-    Value,
-)
+from iree.compiler.ir import Context, FunctionType, InsertionPoint, Location, Type, TypeAttr, Value
 
 from ...ir.builder import ModuleBuilder
-from ...spec.errors import user_location
+from ...spec.locations import user_location
 
 
 class FunctionBuilder:

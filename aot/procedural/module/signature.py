@@ -10,10 +10,10 @@ from pelton.runtime.call.signature import ConstantSpec, Leaf, ScalarSpec, Signat
 from pelton.runtime.call.sizes import Dim
 
 from ...capture.dynamic_shapes import UNKNOWN
-from ...capture.signature import versions
 from ...ir.elements import dtype_row
 from ...spec.errors import ExportError
 from ...spec.inputs import NamedDimension
+from ...spec.versions import versions
 from ..globals.types import AbstractScalar, AbstractSize, AbstractTensor
 from ..values.arithmetic import is_float
 from ..values.scalars import IrScalar

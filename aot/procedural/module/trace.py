@@ -11,7 +11,7 @@ from iree.compiler.ir import Block, InsertionPoint, Value
 
 from ...ir.assertions import emit_requirement
 from ...ir.builder import ModuleBuilder
-from ...spec.errors import user_location
+from ...spec.locations import user_location
 from ..calls.captured import CapturedProgram
 from ..calls.programs import call_function
 from ..globals.live_globals import assign_tree

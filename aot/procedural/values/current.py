@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from ...spec.errors import user_location
+from ...spec.locations import user_location
 from .errors import ProcedureTraceError
 from .services import TraceServices
 

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from iree.compiler.ir import Value
 
-from ...spec.errors import user_location
+from ...spec.locations import user_location
 from .current import current_ir_trace, ir_trace_or_none
 from .errors import ProcedureTraceError
 from .services import TraceServices

@@ -7,12 +7,10 @@ comes with names, sizes and bounds of its inputs and outputs, and with state mad
 from .calls import operations_run_by
 from .function import port_name, raise_function
 from .raised import Kind, Port, Raised
-from .scope import LOCATION
 from .source import FUNCTIONS, ModuleSource, open_source, symbol_of
 
 __all__ = [
     "FUNCTIONS",
-    "LOCATION",
     "Kind",
     "ModuleSource",
     "Port",

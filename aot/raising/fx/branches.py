@@ -14,10 +14,10 @@ from iree.compiler.ir import Block, DenseI32ArrayAttr, Operation, Region, Value
 from torch.fx import Node
 
 from ...spec.errors import UnsupportedOpError
+from ...spec.locations import location_of_op
 from .control_flow import CHECK, raise_check, stored_by, tensors_of, typed_as
 from .raiser import Raiser
 from .regions import Loop, choose
-from .source import location_of
 
 _Blocks = frozenset[int]
 
@@ -165,5 +165,5 @@ def _unstructured(op: Operation) -> UnsupportedOpError:
     return UnsupportedOpError(
         "blocks that are not those of branches and loops",
         operators=(op.name,),
-        location=location_of(op),
+        location=location_of_op(op),
     )

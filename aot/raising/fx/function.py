@@ -12,7 +12,8 @@ from pelton.runtime.call import pytrees
 from pelton.runtime.call.signature import ConstantSpec, Leaf, ScalarSpec, Signature, TensorSpec
 
 from ...ir.module import CUSTOM_OP
-from ...spec.errors import SourceLocation, UnsupportedOpError, with_lines
+from ...spec.errors import SourceLocation, UnsupportedOpError
+from ...spec.locations import location_of_op, with_lines
 from . import (
     arith_ops,
     control_flow,
@@ -27,7 +28,7 @@ from .calls import CALLS, operations_run_by
 from .raised import Port, Raised
 from .raiser import Handler, HandlerTable, Options, Raiser, identifier
 from .scope import dtype_of
-from .source import Global, ModuleSource, location_of, symbol_of
+from .source import Global, ModuleSource, symbol_of
 from .torch_operators import name_of, overload_of, raise_operator
 from .types import is_python_number, torch_dtype, value_dtype
 
@@ -100,9 +101,9 @@ def refuse_unsupported(source: ModuleSource, function: Operation) -> None:
     calls: dict[str, SourceLocation | None] = {}
     for op in operations_run_by(source, function):
         if op.name in CALLS:
-            calls.setdefault(symbol_of(op, "callee"), location_of(op))
+            calls.setdefault(symbol_of(op, "callee"), location_of_op(op))
         if not _is_supported(op):
-            name, location = name_of(op).removeprefix("torch."), location_of(op)
+            name, location = name_of(op).removeprefix("torch."), location_of_op(op)
             body = _custom_op_body(op)
             if body is not None:
                 name = f"custom operator {StringAttr(body.attributes[CUSTOM_OP]).value}"

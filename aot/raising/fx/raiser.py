@@ -14,8 +14,9 @@ from iree.compiler.ir import Block, Operation, Type, Value
 from torch.fx import Node
 
 from ...spec.errors import PeltonError, SourceLocation, UnsupportedOpError
-from .scope import KEPT, LOCATION, Scope, dtype_of, typed
-from .source import Global, ModuleSource, location_of
+from ...spec.locations import LOCATION, location_of_op
+from .scope import KEPT, Scope, dtype_of, typed
+from .source import Global, ModuleSource
 from .types import tensor_type, value_dtype
 
 aten = torch.ops.aten
@@ -104,7 +105,7 @@ class Raiser:
             UnsupportedOpError: An operation cannot be raised; names the user's line.
         """
         for op in [view.operation for view in block.operations][:-1]:
-            self._location = location_of(op) or self._location
+            self._location = location_of_op(op) or self._location
             try:
                 self._handler_of(op)(self, op)
             except PeltonError:
@@ -114,7 +115,7 @@ class Raiser:
                 raise UnsupportedOpError(
                     f"{op.name} cannot be raised: {reason}",
                     operators=(op.name,),
-                    location=location_of(op),
+                    location=location_of_op(op),
                 ) from error
 
     @contextlib.contextmanager

@@ -12,9 +12,6 @@ from torch.fx.node import map_arg
 KEPT = "pelton.kept"
 """Mark of nodes that stay although nothing uses them."""
 
-LOCATION = "pelton.location"
-"""Key of the user's line that a node comes from."""
-
 
 class Scope:
     """The graph of a function, branch or loop body.

@@ -18,7 +18,7 @@ from pelton.runtime.call.signature import STATE_GET, STATE_SET, Signature
 from ...ir.builder import DTYPE_ATTRIBUTE
 from ...ir.module import signatures_of
 from ...ir.state_accessors import state_name
-from ...spec.errors import ExportError, SourceLocation, UnsupportedOpError, location_in
+from ...spec.errors import ExportError, UnsupportedOpError
 from .constants import Constants, borrowed, number
 from .plain_signature import plain_signature
 from .types import number_dtype, tensor_type, torch_dtype
@@ -190,11 +190,6 @@ def symbol_of(op: Operation, attribute: str = "sym_name") -> str:
     value = op.attributes[attribute]
     text = value if isinstance(value, StringAttr) else FlatSymbolRefAttr(value)
     return str(text.value)
-
-
-def location_of(op: Operation) -> SourceLocation | None:
-    """Return the user's line that an operation comes from."""
-    return location_in(str(op.location))
 
 
 def _global(op: Operation, taken: Collection[str]) -> Global:

@@ -7,7 +7,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...spec.errors import CompileError, SourceLocation, is_user_file, with_lines
+from ...spec.errors import CompileError, SourceLocation
+from ...spec.locations import is_user_file, with_lines
 
 
 def compile_error(diagnostics: str, source: Path, flags: Sequence[str], what: str) -> CompileError:

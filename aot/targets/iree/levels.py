@@ -20,7 +20,7 @@ DATA_TILING = "--iree-opt-data-tiling"
 
 DEFAULT_LEVEL = 3
 
-PROCESSOR_LEVELS: dict[int, tuple[str, ...]] = {
+CPU_OPT_LEVELS: dict[int, tuple[str, ...]] = {
     0: ("--iree-opt-level=O0",),
     1: ("--iree-opt-level=O1",),
     2: ("--iree-opt-level=O1", *_SHAPING),
@@ -32,13 +32,13 @@ PROCESSOR_LEVELS: dict[int, tuple[str, ...]] = {
 parameters are external: they would be copied at each load, and no longer be shared between programs
 and with the archive."""
 
-PROCESSOR_VARIANTS: dict[str, tuple[str, ...]] = {
-    "tiled": PROCESSOR_LEVELS[4],
-    "untiled": PROCESSOR_LEVELS[2],
+CPU_VARIANTS: dict[str, tuple[str, ...]] = {
+    "tiled": CPU_OPT_LEVELS[4],
+    "untiled": CPU_OPT_LEVELS[2],
     "fused": ("--iree-opt-level=O2", *_SHAPING, DATA_TILING),
-    "aggressive": PROCESSOR_LEVELS[5],
-    "microkernels": (*PROCESSOR_LEVELS[4], "--iree-llvmcpu-enable-ukernels=all"),
-    "transposed": (*PROCESSOR_LEVELS[4], "--iree-opt-aggressively-propagate-transposes"),
+    "aggressive": CPU_OPT_LEVELS[5],
+    "microkernels": (*CPU_OPT_LEVELS[4], "--iree-llvmcpu-enable-ukernels=all"),
+    "transposed": (*CPU_OPT_LEVELS[4], "--iree-opt-aggressively-propagate-transposes"),
     "whole-attention": (
         "--iree-opt-level=O1", _PREPROCESSING.format(CHANNELS_LAST), DATA_TILING
     ),
@@ -46,6 +46,6 @@ PROCESSOR_VARIANTS: dict[str, tuple[str, ...]] = {
 """What a tuning tries for processors, by name: each is faster than the others on some program."""
 
 GPU_LEVELS: dict[int, tuple[str, ...]] = {
-    level: (f"--iree-opt-level=O{min(level, 3)}",) for level in PROCESSOR_LEVELS
+    level: (f"--iree-opt-level=O{min(level, 3)}",) for level in CPU_OPT_LEVELS
 }
 """The flags of each `optimization_level` for everything else."""

@@ -18,27 +18,28 @@ from pelton.codegen import (
     channels_of_tile,
     compile_file,
     compile_file_isolated,
-    processor_target,
+    cpu_target,
 )
 from pelton.runtime.artifacts.vmfb import VmfbInfo, append_info
-from pelton.runtime.device.cpu import WORKER_STACK_BYTES, processor_identity
+from pelton.runtime.device.cpu import WORKER_STACK_BYTES, cpu_identity
 
+from ...ir.exported import ExportedModule
 from ...ir.module import device_count, has_dynamic_convolutions, has_sizes_that_vary, parameters_of
 from ...spec.errors import ExportError
-from ..base import Artifact, CompileInput, make_options
+from ..base import Artifact, make_options
 from .errors import compile_error
-from .faults.group_norm import take_apart_group_norms
-from .faults.half_attention import widen_attention
-from .faults.nan_propagation import keep_nans
-from .faults.range_reduction import compute_exactly
-from .faults.splat_constants import hide_constants
+from .faults.group_norm import decompose_group_norm
+from .faults.half_attention import upcast_attention
+from .faults.nan_propagation import propagate_nans
+from .faults.range_reduction import replace_inexact_functions
+from .faults.splat_constants import outline_splat_constants
 from .levels import (
     CHANNELS_LAST,
+    CPU_OPT_LEVELS,
+    CPU_VARIANTS,
     DATA_TILING,
     DEFAULT_LEVEL,
     GPU_LEVELS,
-    PROCESSOR_LEVELS,
-    PROCESSOR_VARIANTS,
 )
 
 CUDA_ARCHITECTURES = ("sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_120")
@@ -75,13 +76,13 @@ class IreeOptions:
     """Options of a compile with IREE.
 
     Attributes:
-        optimization_level: 0 to 5; see `PROCESSOR_LEVELS`. None: `DEFAULT_LEVEL`.
+        optimization_level: 0 to 5; see `CPU_OPT_LEVELS`. None: `DEFAULT_LEVEL`.
         target_cpu: For processors: `host`, `generic`, or a name that LLVM knows.
         target_cpu_features: More features, in LLVM's form `+avx2,-avx512f`.
         arch: For GPUs: the architecture, such as `sm_80` or `gfx942`.
         flags: More flags of `iree-compile`.
         variant: For processors: code of another kind than the level's, which a tuning found to be
-            faster: a name of `PROCESSOR_VARIANTS`. Where IREE fails at it, the compile fails.
+            faster: a name of `CPU_VARIANTS`. Where IREE fails at it, the compile fails.
         isolate: Compile in a child process, so that a crash of the compiler is an error and an
             interrupt ends it. It costs no more time than to compile in this process.
 
@@ -99,10 +100,10 @@ class IreeOptions:
 
     def __post_init__(self) -> None:
         level = self.optimization_level
-        if level is not None and (type(level) is not int or level not in PROCESSOR_LEVELS):
+        if level is not None and (type(level) is not int or level not in CPU_OPT_LEVELS):
             raise ExportError(f"optimization_level must be 0 to 5, got {level!r}")
-        if self.variant and self.variant not in PROCESSOR_VARIANTS:
-            known = ", ".join(PROCESSOR_VARIANTS)
+        if self.variant and self.variant not in CPU_VARIANTS:
+            known = ", ".join(CPU_VARIANTS)
             raise ExportError(f"unknown variant {self.variant!r}; known: {known}")
         if isinstance(self.flags, str) or not all(isinstance(flag, str) for flag in self.flags):
             raise ExportError(f"flags must be a sequence of texts, got {self.flags!r}")
@@ -159,7 +160,7 @@ class IreeTarget:
         """Return what a tuning tries: options by the name of their variant."""
         if self.backend != "llvm-cpu":
             return {}
-        return {name: replace(options, variant=name) for name in PROCESSOR_VARIANTS}
+        return {name: replace(options, variant=name) for name in CPU_VARIANTS}
 
     def identity(self, options: IreeOptions) -> Mapping[str, Any]:
         """Return all that decides the artifact beside the module, without running the compiler."""
@@ -173,10 +174,10 @@ class IreeTarget:
             "flags": [[flag, _named_file(flag)] for flag in options.flags],
             "variant": options.variant,
             "versions": _versions(),
-            "processor": processor_identity() if host else None,
+            "processor": cpu_identity() if host else None,
         }
 
-    def build(self, exported: CompileInput, path: Path, options: IreeOptions) -> Artifact:
+    def build(self, exported: ExportedModule, path: Path, options: IreeOptions) -> Artifact:
         """Compile a module to a `.vmfb`.
 
         Raises:
@@ -184,12 +185,12 @@ class IreeTarget:
         """
         module_op = exported.module_op.clone().operation
         if _DEVICES.get(self.backend) == "local":
-            widen_attention(module_op)
-            compute_exactly(module_op)
+            upcast_attention(module_op)
+            replace_inexact_functions(module_op)
         else:
-            take_apart_group_norms(module_op)
-        keep_nans(module_op)
-        hide_constants(module_op)
+            decompose_group_norm(module_op)
+        propagate_nans(module_op)
+        outline_splat_constants(module_op)
         with tempfile.TemporaryDirectory(prefix="pelton-") as folder:
             source = Path(folder, "module.mlirbc")
             with open(source, "wb") as file:
@@ -198,7 +199,7 @@ class IreeTarget:
             parameters = parameters_of(module_op)
             attempts = self._attempts(options.level, bool(parameters))
             if options.variant:
-                attempts = {PROCESSOR_VARIANTS[options.variant]: options.level}
+                attempts = {CPU_VARIANTS[options.variant]: options.level}
             tile = 0
             if self.backend == "llvm-cpu" and has_dynamic_convolutions(module_op):
                 tile = channels_of_tile(target["features"])
@@ -238,7 +239,7 @@ class IreeTarget:
             if options.target_cpu_features:
                 flags.append(f"--iree-llvmcpu-target-cpu-features={options.target_cpu_features}")
             try:
-                made_for = processor_target(options.target_cpu, options.target_cpu_features)
+                made_for = cpu_target(options.target_cpu, options.target_cpu_features)
             except CompilerFailed as error:
                 what = f"a program for processor {options.target_cpu!r}"
                 raise compile_error(error.diagnostics, source, flags, what) from error
@@ -310,7 +311,7 @@ class IreeTarget:
             level: The level that the user asked for.
             external: Whether the module has external parameters.
         """
-        levels = PROCESSOR_LEVELS if self.backend == "llvm-cpu" else GPU_LEVELS
+        levels = CPU_OPT_LEVELS if self.backend == "llvm-cpu" else GPU_LEVELS
         attempts: dict[tuple[str, ...], int] = {}
         for number in (level, *(lower for lower in (4, 3, 2, 1) if lower < level)):
             shared = external and number <= DEFAULT_LEVEL

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
-from pelton.runtime.artifacts.manifest import Bounds, EngineProfile, Port
+from pelton.runtime.artifacts.entry_points import Bounds, EngineProfile, Port
 from pelton.runtime.call.signature import ConstantSpec, ScalarSpec, Signature
 from pelton.runtime.call.sizes import OPERATORS, Constraint, Dim, Profile, Size, evaluate, names_in
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from pelton.runtime.artifacts.manifest import EngineProfile, Port
+from pelton.runtime.artifacts.entry_points import EngineProfile, Port
 from pelton.runtime.files import atomic_write
 from pelton.runtime.progress import advance
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 from iree.compiler.ir import Operation, StringAttr
 
-from pelton.runtime.artifacts.manifest import EntryPoint, Port, Role, member_name
+from pelton.runtime.artifacts.entry_points import EntryPoint, Port, Role, member_name
 from pelton.runtime.call.signature import STATE_GET, STATE_SET
 from pelton.runtime.progress import stage
 
+from ...ir.exported import ExportedModule
 from ...raising.fx import FUNCTIONS, ModuleSource, raise_function, symbol_of
 from ...spec.errors import UnsupportedOpError
-from ..base import CompileInput
 from ..iree.target import IreeTarget
 from .bounds import profiled
 from .functions import Built
@@ -23,7 +24,7 @@ _CPU = IreeTarget("cpu", backend="llvm-cpu")
 
 
 def built_by_iree(
-    exported: CompileInput,
+    exported: ExportedModule,
     source: ModuleSource,
     name: str,
     capability: str,
@@ -46,7 +47,7 @@ def built_by_iree(
         CompileError: IREE failed as well.
     """
     raised = raise_function(source, name, weights_as_inputs=True, effects=False)
-    alone = CompileInput(_only(exported.module_op, name), exported.resources, exported.parameters)
+    alone = dataclasses.replace(exported, module_op=_only(exported.module_op, name))
     files: dict[Role, Path] = {"fallback": folder / "cuda.vmfb"}
     with stage(f"{name}: compiling with IREE for cuda"):
         cuda = _GPU.options({"arch": f"sm_{capability.replace('.', '')}"})

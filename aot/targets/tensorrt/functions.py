@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from pelton.runtime.artifacts.manifest import EngineProfile, EntryPoint, Port, Role, member_name
+from pelton.runtime.artifacts.entry_points import EngineProfile, EntryPoint, Port, Role, member_name
 from pelton.runtime.call.signature import Signature
 from pelton.runtime.progress import stage
 

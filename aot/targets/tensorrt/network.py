@@ -11,6 +11,7 @@ from typing import Any
 
 from ...raising.onnx import OnnxProgram
 from ...spec.errors import SourceLocation, UnsupportedOpError
+from ...spec.locations import location_in_trace
 from ..base import Refusal
 from .library import Library, Log
 
@@ -191,7 +192,7 @@ def _cut_out(model: Any, node: Any) -> bool:
 
 
 def _refusal(node: Any, reason: str) -> Refusal:
-    return Refusal(operator_of(node), reason, location_of(node))
+    return Refusal(operator_of(node), reason, location_of_onnx_node(node))
 
 
 def operator_of(node: Any) -> str:
@@ -211,12 +212,9 @@ def operators_of(program: OnnxProgram) -> dict[str, int]:
     return dict(Counter(traced.values()).most_common())
 
 
-def location_of(node: Any) -> SourceLocation | None:
+def location_of_onnx_node(node: Any) -> SourceLocation | None:
     """Return the user's line that an ONNX node comes from."""
-    trace = node.metadata_props.get(_STACK_TRACE, "") if node is not None else ""
-    place = _PLACE.search(trace)
-    known = place is not None and Path(place[1]).is_absolute()
-    return SourceLocation(place[1], int(place[2])) if place and known else None
+    return location_in_trace(node.metadata_props.get(_STACK_TRACE)) if node is not None else None
 
 
 def unsupported(function: str, found: Sequence[Refusal], log: Log) -> UnsupportedOpError:
@@ -238,7 +236,7 @@ def layer_descriptions(network: Network, program: OnnxProgram) -> Iterator[dict[
             "name": layer.name,
             "kind": layer.type.name.lower(),
             "operator": operator_of(node) if node is not None else None,
-            "line": str(location_of(node) or "") or None,
+            "line": str(location_of_onnx_node(node) or "") or None,
             "outputs": [
                 {"name": tensor.name, "dtype": tensor.dtype.name.lower(), "shape": [*tensor.shape]}
                 for tensor in outputs

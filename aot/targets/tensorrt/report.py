@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pelton.runtime.artifacts.manifest import EngineProfile, Port
+from pelton.runtime.artifacts.entry_points import EngineProfile, Port
 from pelton.runtime.call.sizes import names_in
 
 from ...raising.fx import ModuleSource

@@ -13,12 +13,14 @@ import torch
 
 from pelton.runtime.archive import write_archive
 from pelton.runtime.archive.parameter import parameter_of
-from pelton.runtime.artifacts.manifest import PARAMETERS, STATE, Manifest
+from pelton.runtime.artifacts.entry_points import PARAMETERS, STATE
+from pelton.runtime.artifacts.manifest import Manifest
 from pelton.runtime.artifacts.trtm import write_trtm
 
+from ...ir.exported import ExportedModule
 from ...raising.fx import ModuleSource, open_source
 from ...spec.errors import ExportError, UnsupportedOpError
-from ..base import Artifact, CompileInput, FunctionReport, make_options
+from ..base import Artifact, FunctionReport, make_options
 from .bounds import check_profiles
 from .engine import BuildSettings
 from .fallback import built_by_iree
@@ -87,7 +89,7 @@ class TensorRTTarget:
             "versions": _versions(),
         }
 
-    def build(self, exported: CompileInput, path: Path, options: TensorRTOptions) -> Artifact:
+    def build(self, exported: ExportedModule, path: Path, options: TensorRTOptions) -> Artifact:
         """Compile a module to a `.trtm` package.
 
         Raises:
@@ -128,7 +130,7 @@ class TensorRTTarget:
         fallen_back = [note for each in done for note in each.entry_point.notes if "IREE" in note]
         return Artifact(path, (*notes, *fallen_back))
 
-    def report(self, exported: CompileInput, options: TensorRTOptions) -> list[FunctionReport]:
+    def report(self, exported: ExportedModule, options: TensorRTOptions) -> list[FunctionReport]:
         """Return for each entry point what TensorRT would take, without building anything.
 
         Raises:
@@ -142,7 +144,7 @@ class TensorRTTarget:
         return [report_on(library, source, name, options) for name in names]
 
 
-def _opened(exported: CompileInput) -> ModuleSource:
+def _opened(exported: ExportedModule) -> ModuleSource:
     return open_source(
         exported.module_op, resources=exported.resources.data, parameters=exported.parameters
     )
@@ -150,7 +152,7 @@ def _opened(exported: CompileInput) -> ModuleSource:
 
 def _built_functions(
     library: Library,
-    exported: CompileInput,
+    exported: ExportedModule,
     source: ModuleSource,
     settings: BuildSettings,
     folder: Path,

@@ -110,14 +110,14 @@ def test_changed_weights_are_seen() -> None:
 
 def test_weights_are_read_where_they_lie() -> None:
     model = nn.Linear(256, 256, bias=False).requires_grad_(False)
-    from pelton.runtime.device.host_arrays import TorchArrays
+    from pelton.runtime.device.hal_arrays import HalTorchArrays
 
     fast, x = compiled(model), torch.randn(1, 256)
     fast(x)
     copied: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TorchArrays, "_aligned_copy", lambda _, array: copied.append(array))
-        patch.setattr(TorchArrays, "_owned_view", lambda _, *array: copied.append(array))
+        patch.setattr(HalTorchArrays, "_aligned_copy", lambda _, array: copied.append(array))
+        patch.setattr(HalTorchArrays, "_owned_view", lambda _, *array: copied.append(array))
         fast(x)
     assert copied == []
 

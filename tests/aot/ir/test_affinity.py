@@ -10,6 +10,7 @@ import torch
 from pelton import aot, runtime
 from pelton.aot.custom_ops import transfer_to_device
 from pelton.aot.ir.module import device_count
+from pelton.runtime.artifacts.vmfb import read_info
 from tests.programs import assert_same, check_ir, through_files
 
 
@@ -119,7 +120,7 @@ def test_procedures_move_values_and_take_arguments_on_devices(tmp_path: Path) ->
 
 def test_gpu_devices_are_declared_to_the_compiler(out: aot.ExportOutput, tmp_path: Path) -> None:
     out.compile(tmp_path / "two.vmfb", target="cuda:sm_80")
-    info = runtime.vmfb.read_info(tmp_path / "two.vmfb")
+    info = read_info(tmp_path / "two.vmfb")
     assert (info.target["backend"], info.devices) == ("cuda", 2)
 
 

@@ -15,7 +15,7 @@ import torch
 from pelton import aot
 from pelton.aot.ir.digest import Resources, compile_key, module_digest
 from pelton.aot.spec.config import Config
-from pelton.aot.targets.cache import CacheEntry, CompileCache, Made
+from pelton.aot.targets.cache import CachedArtifact, CacheEntry, CompileCache
 from pelton.aot.targets.iree import target as iree_target
 
 FLOAT = torch.float32
@@ -29,10 +29,10 @@ class Compiler:
         self.data = data
         self.calls = 0
 
-    def __call__(self, path: Path) -> Made:
+    def __call__(self, path: Path) -> CachedArtifact:
         self.calls += 1
         path.write_bytes(self.data)
-        return Made("cpu", ("main",), ("a note",))
+        return CachedArtifact("cpu", ("main",), ("a note",))
 
 
 @pytest.fixture
@@ -54,7 +54,9 @@ def test_second_build_does_not_compile(cache: CompileCache, target: Path) -> Non
     compiler = Compiler()
     first = cache.build(KEY, target, compiler)
     target.unlink()
-    assert cache.build(KEY, target, compiler) == first == Made("cpu", ("main",), ("a note",))
+    assert (
+        cache.build(KEY, target, compiler) == first == CachedArtifact("cpu", ("main",), ("a note",))
+    )
     assert target.read_bytes() == compiler.data
     assert compiler.calls == 1
 
@@ -152,7 +154,7 @@ def test_touched_entry_is_still_good(cache: CompileCache, target: Path) -> None:
 
 
 def test_failed_compile_stores_nothing(cache: CompileCache, target: Path) -> None:
-    def failing(path: Path) -> Made:
+    def failing(path: Path) -> CachedArtifact:
         path.write_bytes(b"half")
         raise aot.CompileError("no")
 
@@ -207,12 +209,12 @@ def test_folder_that_cannot_be_made(tmp_path: Path, target: Path) -> None:
 
 
 def _build_slowly(folder: Path, number: int) -> None:
-    def slow(path: Path) -> Made:
+    def slow(path: Path) -> CachedArtifact:
         with open(folder / "calls", "a") as calls:
             calls.write("x")
         time.sleep(0.3)
         path.write_bytes(b"code")
-        return Made("cpu")
+        return CachedArtifact("cpu")
 
     CompileCache(folder / "cache", 1000).build(KEY, folder / f"{number}.vmfb", slow)
 
@@ -303,7 +305,7 @@ def test_version_of_the_compiler_is_part_of_the_key(monkeypatch: pytest.MonkeyPa
 
 def test_this_processor_is_part_of_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     here, generic = identity(), identity(target_cpu="generic")
-    monkeypatch.setattr(iree_target, "processor_identity", lambda: {"model": "another"})
+    monkeypatch.setattr(iree_target, "cpu_identity", lambda: {"model": "another"})
     assert identity() != here
     assert identity(target_cpu="generic") == generic
 
@@ -328,7 +330,7 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         raise AssertionError("the compiler was run")
 
     def forbid() -> None:
-        for name in ("compile_file", "compile_file_isolated", "processor_target"):
+        for name in ("compile_file", "compile_file_isolated", "cpu_target"):
             monkeypatch.setattr(iree_target, name, refuse)
 
     return forbid

@@ -59,14 +59,17 @@ def test_a_wrong_operator_is_found_with_its_line_and_a_reproducer(tmp_path: Path
     out = with_a_wrong_decomposition(module)
     with pytest.raises(aot.NumericsError) as caught:
         out.verify(numerics=aot.Numerics(seeds=[0], bisect=tmp_path / "found"))
-    culprit = caught.value.report.culprit
-    assert culprit is not None
-    assert culprit.operator == "aten.sinh.default"
-    assert (culprit.location.file, culprit.location.line) == (__file__, LINE_OF_SINH)
-    assert culprit.stage == "export"
-    assert culprit.reproducer == tmp_path / "found" / "reproduce.py"
+    first_difference = caught.value.report.first_difference
+    assert first_difference is not None
+    assert first_difference.operator == "aten.sinh.default"
+    assert (first_difference.location.file, first_difference.location.line) == (
+        __file__,
+        LINE_OF_SINH,
+    )
+    assert first_difference.stage == "export"
+    assert first_difference.reproducer == tmp_path / "found" / "reproduce.py"
     assert f"aten.sinh.default (at {__file__}:{LINE_OF_SINH})" in str(caught.value)
-    script = [sys.executable, str(culprit.reproducer)]
+    script = [sys.executable, str(first_difference.reproducer)]
     done = subprocess.run(script, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1, done.stderr
     assert "wanted: tensor(" in done.stdout

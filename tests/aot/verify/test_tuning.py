@@ -20,8 +20,8 @@ X = torch.randn(3, 8)
 @pytest.fixture(autouse=True)
 def two_variants(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of the variants are enough, but for who asks for others."""
-    few = {name: levels.PROCESSOR_VARIANTS[name] for name in ("tiled", "untiled")}
-    monkeypatch.setattr("pelton.aot.targets.iree.target.PROCESSOR_VARIANTS", few)
+    few = {name: levels.CPU_VARIANTS[name] for name in ("tiled", "untiled")}
+    monkeypatch.setattr("pelton.aot.targets.iree.target.CPU_VARIANTS", few)
 
 
 @pytest.fixture
@@ -39,12 +39,12 @@ def out(model: nn.Module) -> aot.ExportOutput:
 def times(monkeypatch: pytest.MonkeyPatch, milliseconds: Mapping[str, float]) -> None:
     """Let variants take known times."""
 
-    def take_turns(entrants: Any, calls: Any, seconds: float) -> None:
-        for entrant in entrants:
+    def take_turns(candidates: Any, calls: Any, seconds: float) -> None:
+        for candidate in candidates:
             for name in calls:
-                entrant.milliseconds[name] = [milliseconds[entrant.variant]]
+                candidate.milliseconds[name] = [milliseconds[candidate.variant]]
 
-    monkeypatch.setattr(tuning, "_take_turns", take_turns)
+    monkeypatch.setattr(tuning, "_interleave", take_turns)
 
 
 @pytest.mark.parametrize("fastest", ["tiled", "untiled"])
@@ -94,8 +94,8 @@ def test_variant_with_wrong_numbers_is_never_kept(
 def test_variant_that_does_not_compile_is_told(
     out: aot.ExportOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    variants = {"no-such-flag": ("--no-such-flag",), "tiled": levels.PROCESSOR_LEVELS[3]}
-    monkeypatch.setattr("pelton.aot.targets.iree.target.PROCESSOR_VARIANTS", variants)
+    variants = {"no-such-flag": ("--no-such-flag",), "tiled": levels.CPU_OPT_LEVELS[3]}
+    monkeypatch.setattr("pelton.aot.targets.iree.target.CPU_VARIANTS", variants)
     tuned = aot.tune(out, seconds=0.01)
     assert tuned.variant == "tiled"
     assert "no-such-flag" in tuned.trials[0].problem
@@ -104,9 +104,7 @@ def test_variant_that_does_not_compile_is_told(
 def test_no_right_variant_is_an_error(
     out: aot.ExportOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "pelton.aot.targets.iree.target.PROCESSOR_VARIANTS", {"bad": ("--no-such-flag",)}
-    )
+    monkeypatch.setattr("pelton.aot.targets.iree.target.CPU_VARIANTS", {"bad": ("--no-such-flag",)})
     with pytest.raises(aot.CompileError, match="no variant compiles and is right: bad:"):
         aot.tune(out)
 
@@ -120,7 +118,7 @@ def test_cache_remembers_what_was_found(
     def never(*_: Any) -> None:
         raise AssertionError("tuned or compiled again")
 
-    monkeypatch.setattr(tuning, "_take_turns", never)
+    monkeypatch.setattr(tuning, "_interleave", never)
     monkeypatch.setattr("pelton.aot.targets.iree.target.compile_file_isolated", never)
     out.compile(tmp_path / "b.vmfb", tune=True, cache_dir=tmp_path / "cache")
     assert runtime.load(tmp_path / "b.vmfb").info.options["variant"] == "untiled"

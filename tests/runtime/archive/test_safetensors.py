@@ -9,7 +9,8 @@ import safetensors.numpy
 import safetensors.torch
 import torch
 
-from pelton.runtime.archive import open_archive, safetensors, write_archive
+from pelton.runtime.archive import open_archive, write_archive
+from pelton.runtime.archive import safetensors as own_format
 from pelton.runtime.archive.parameter import Parameter, parameter_of
 from pelton.runtime.errors import ArtifactError, ParameterError
 from tests.runtime.archives import WEIGHT, varied_parameters
@@ -22,7 +23,7 @@ GOLDEN = (120).to_bytes(8, "little") + HEADER.ljust(120) + b"\5\7"
 
 
 def read(data: bytes) -> dict[str, Parameter]:
-    return {p.name: p for p in safetensors.read(np.frombuffer(data, np.uint8))}
+    return {p.name: p for p in own_format.read(np.frombuffer(data, np.uint8))}
 
 
 def made(contents: bytes = b"\5\7", **tensors: object) -> bytes:

@@ -19,7 +19,8 @@ import torch
 
 from pelton import aot
 from pelton.runtime.artifacts import stored_zip
-from pelton.runtime.artifacts.manifest import Bounds, Manifest, Port, member_name
+from pelton.runtime.artifacts.entry_points import Bounds, Port, member_name
+from pelton.runtime.artifacts.manifest import Manifest
 from pelton.runtime.artifacts.trtm import Contents, open_trtm, write_trtm
 from pelton.runtime.errors import ArtifactError
 from tests.packages import package

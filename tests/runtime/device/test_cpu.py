@@ -43,4 +43,4 @@ def test_only_features_known_to_be_absent_are_missing(monkeypatch: pytest.Monkey
 
 
 def test_identity_of_the_processor_states_its_architecture() -> None:
-    assert cpu.processor_identity()["machine"]
+    assert cpu.cpu_identity()["machine"]

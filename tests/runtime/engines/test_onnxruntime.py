@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from pelton import aot, runtime
-from pelton.runtime.artifacts.manifest import STATE, EntryPoint, Role, member_name
+from pelton.runtime.artifacts.entry_points import STATE, EntryPoint, Role, member_name
 from pelton.runtime.artifacts.trtm import write_trtm
 from pelton.runtime.errors import (
     ArtifactError,

@@ -14,12 +14,13 @@ import pytest
 import torch
 
 from pelton import aot, runtime
-from pelton.runtime.artifacts.manifest import Bounds, EngineProfile, member_name
+from pelton.runtime.artifacts.entry_points import Bounds, EngineProfile, member_name
 from pelton.runtime.artifacts.trtm import open_trtm, write_trtm
 from pelton.runtime.call.dtypes import DTYPES
 from pelton.runtime.device import cuda, gpu_arrays
 from pelton.runtime.engines import tensorrt
-from pelton.runtime.engines.tensorrt import EngineLog, _logger
+from pelton.runtime.engines.engine_host import EngineLog
+from pelton.runtime.engines.tensorrt import _logger
 from pelton.runtime.engines.tensorrt_context import _allocator_class
 from pelton.runtime.errors import (
     ArtifactError,
@@ -301,9 +302,11 @@ def on_device(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> cuda.Stream:
     def choose(gpu: cuda.Gpu, array: Any) -> Any:
         return library if isinstance(array, torch.Tensor) else plain(gpu, array)
 
-    for module in ("tensorrt", "tensorrt_function"):
-        monkeypatch.setattr(f"pelton.runtime.{module}.gpu_arrays_for", choose)
-        monkeypatch.setattr(f"pelton.runtime.{module}.default_gpu_arrays", lambda gpu: library)
+    for module in ("tensorrt", "tensorrt_context"):
+        monkeypatch.setattr(f"pelton.runtime.engines.{module}.gpu_arrays_for", choose)
+        monkeypatch.setattr(
+            f"pelton.runtime.engines.{module}.default_gpu_arrays", lambda gpu: library
+        )
     return stream
 
 

@@ -15,7 +15,7 @@ from .emission import Emitter, number_of, tensor_type
 _GROUP_NORM = "torch.aten.group_norm"
 
 
-def take_apart_group_norms(module_op: Operation) -> None:
+def decompose_group_norm(module_op: Operation) -> None:
     """Write the float32 group normalisations of a module, in the torch dialect, in operations."""
     for op in operations_within(module_op):
         if _is_known(op):
@@ -23,7 +23,7 @@ def take_apart_group_norms(module_op: Operation) -> None:
 
 
 def _is_known(op: Operation) -> bool:
-    """Tell whether it is a norm of float32 whose numbers of groups and channels are known."""
+    """Return whether it is a norm of float32 whose numbers of groups and channels are known."""
     if op.name != _GROUP_NORM:
         return False
     sizes, element = tensor_type(op.operands[0].type)

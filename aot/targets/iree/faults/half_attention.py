@@ -17,7 +17,7 @@ from .emission import Emitter, tensor_type, with_element
 _ATTENTION = "torch.aten.scaled_dot_product_attention"
 
 
-def widen_attention(module_op: Operation) -> None:
+def upcast_attention(module_op: Operation) -> None:
     """Compute attention of a module, in the torch dialect, in float32 where it is narrower."""
     for op in operations_within(module_op):
         if op.name == _ATTENTION and tensor_type(op.operands[0].type)[1] in ("f16", "bf16"):

@@ -13,7 +13,7 @@ from iree.compiler.ir import Operation
 from ....ir.module import operations_within
 from .emission import FLOATS, Emitter, number_of, tensor_type, with_element
 
-_LOSES = {
+_DROPS_NAN = {
     f"torch.aten.{name}"
     for name in (
         "clamp", "clamp.Tensor", "clamp_max", "clamp_max.Tensor", "clamp_min", "clamp_min.Tensor",
@@ -22,26 +22,26 @@ _LOSES = {
 }  # fmt: skip
 """The operations that lose a NaN of their first operand; those of the second they keep."""
 
-_FINDS = {f"torch.aten.{name}" for name in ("argmax", "argmin", "max.dim", "min.dim")}
+_NAN_INDEX_OPS = {f"torch.aten.{name}" for name in ("argmax", "argmin", "max.dim", "min.dim")}
 """The operations that pass over a NaN where they tell a place; their last result is the place."""
 
 _POWER = "torch.aten.pow.Tensor_Scalar"
 
 
-def keep_nans(module_op: Operation) -> None:
+def propagate_nans(module_op: Operation) -> None:
     """Let operations of a module, in the torch dialect, give NaN where torch's do."""
     for op in operations_within(module_op):
         if not op.operands or tensor_type(op.operands[0].type)[1] not in FLOATS:
             continue
-        if op.name in _LOSES:
-            _keep(op)
-        elif op.name in _FINDS:
-            _find(op)
+        if op.name in _DROPS_NAN:
+            _propagate(op)
+        elif op.name in _NAN_INDEX_OPS:
+            _find_nan_index(op)
         elif op.name == _POWER and _is_fraction(number_of(op.operands[1])):
             _raise_from_the_end(op)
 
 
-def _keep(op: Operation) -> None:
+def _propagate(op: Operation) -> None:
     emit = Emitter(op, after=True)
     given, result = op.operands[0], op.result
     is_nan = emit.make("aten.isnan", with_element(given.type, "i1"), given)
@@ -49,7 +49,7 @@ def _keep(op: Operation) -> None:
     result.replace_all_uses_except(kept, kept.owner.operation)
 
 
-def _find(op: Operation) -> None:
+def _find_nan_index(op: Operation) -> None:
     """Let an operation tell the place of the first NaN where there is one."""
     emit = Emitter(op, after=True)
     given, dim, keep = op.operands
@@ -65,7 +65,7 @@ def _find(op: Operation) -> None:
 
 
 def _is_fraction(exponent: float | None) -> bool:
-    """Tell whether a power has a fraction; for 1/2 and -1/2 torch takes square roots."""
+    """Return whether a power has a fraction; for 1/2 and -1/2 torch takes square roots."""
     if exponent is None or abs(exponent) == 0.5:
         return False
     return not float(exponent).is_integer()

@@ -41,7 +41,7 @@ _TURN = tuple(
 _NARROW = ("f16", "bf16", "f32")
 
 
-def compute_exactly(module_op: Operation) -> None:
+def replace_inexact_functions(module_op: Operation) -> None:
     """Exchange operations of a module, in the torch dialect, for more exact ones."""
     for op in operations_within(module_op):
         function = _FUNCTIONS.get(op.name)
@@ -51,7 +51,7 @@ def compute_exactly(module_op: Operation) -> None:
 
 def _circular(op: Operation) -> None:
     emit = Emitter(op)
-    turns = _turns(emit, op.operands[0])
+    turns = _range_reduce(emit, op.operands[0])
     if op.name == "torch.aten.sin":
         result = _sine(emit, turns)
     else:
@@ -61,7 +61,7 @@ def _circular(op: Operation) -> None:
     _exchange(op, emit, result)
 
 
-def _turns(emit: Emitter, angle: Value) -> Value:
+def _range_reduce(emit: Emitter, angle: Value) -> Value:
     """Return how many periods an angle is, without the whole ones, in float64."""
     wide = emit.converted(angle, "f64")
     rests = [_without_whole(emit, emit.scaled(wide, part)) for part in _TURN]

@@ -45,7 +45,7 @@ _MOST_ELEMENTS = 64
 """The folders take no more elements, unless all are equal."""
 
 
-def hide_constants(module_op: Operation) -> None:
+def outline_splat_constants(module_op: Operation) -> None:
     """Turn the constants of a module, in the torch dialect, into globals."""
     names: dict[Attribute, str] = {}
     for op in operations_within(module_op):

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from pelton import aot, runtime
-from pelton.aot.custom_ops import custom_op, define, register_body
+from pelton.aot.custom_ops import custom_op, register_body
+from pelton.aot.lowering.custom import operator
 from tests.aot.custom_ops.operators import bodiless
 
 SHRUNK = """
@@ -154,7 +155,7 @@ def test_wrong_size_of_a_result_stops_the_program(tmp_path: Path) -> None:
 def body_of_bodiless() -> Iterator[Callable[[str], None]]:
     """Give a body without shapes to the operator that has none, for one test."""
     yield lambda body: register_body(bodiless, body)
-    define._REGISTERED.pop("testing.bodiless", None)
+    operator._REGISTERED.pop("testing.bodiless", None)
 
 
 def test_known_sizes_are_checked_where_no_shapes_are_stated(

@@ -6,7 +6,7 @@ import pytest
 
 from pelton import aot
 from pelton.aot.targets.tensorrt.bounds import check_profiles, engine_profiles, profiled
-from pelton.runtime.artifacts.manifest import Bounds, Port
+from pelton.runtime.artifacts.entry_points import Bounds, Port
 from pelton.runtime.call.dtypes import DTYPES
 from pelton.runtime.call.signature import ScalarSpec, Signature, TensorSpec
 from pelton.runtime.call.sizes import Constraint, Dim

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from pelton import aot
 from pelton.aot.targets.tensorrt import library
-from pelton.runtime.artifacts.manifest import Bounds
+from pelton.runtime.artifacts.entry_points import Bounds
 from pelton.runtime.artifacts.trtm import Package, open_trtm
 
 pytest.importorskip("tensorrt_rtx")

@@ -83,7 +83,7 @@ def test_arithmetic_on_constants(dtype: torch.dtype) -> None:
 
 def test_compiler_still_folds_them_wrongly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once this fails, constants need not be hidden any more."""
-    monkeypatch.setattr(iree_target, "hide_constants", lambda module_op: None)
+    monkeypatch.setattr(iree_target, "outline_splat_constants", lambda module_op: None)
     output = aot.export(lambda x: -1 * torch.full((3,), 2.5) + x, args=(torch.zeros(3),))
     got = runtime.load(bytes(output.compile().map_memory()))(torch.zeros(3))
     assert (got > 1e18).all()

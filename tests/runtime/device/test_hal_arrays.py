@@ -6,11 +6,11 @@ import torch
 
 from pelton.runtime.call.dtypes import DTYPES, DType
 from pelton.runtime.device.devices import open_device
-from pelton.runtime.device.host_arrays import (
+from pelton.runtime.device.hal_arrays import (
     ALIGNMENT,
     NUMPY,
-    DLPackArrays,
-    TorchArrays,
+    HalDLPackArrays,
+    HalTorchArrays,
     arrays_for,
 )
 from pelton.runtime.errors import DeviceError, SignatureError
@@ -61,9 +61,9 @@ def test_array_without_elements_comes_back(row: DType) -> None:
 
 
 def test_library_of_an_array_is_found_by_its_type() -> None:
-    assert isinstance(arrays_for(torch.zeros(1)), TorchArrays)
-    assert isinstance(arrays_for(torch.nn.Parameter(torch.zeros(1))), TorchArrays)
-    assert isinstance(arrays_for(DLPackArray(np.zeros(1))), DLPackArrays)
+    assert isinstance(arrays_for(torch.zeros(1)), HalTorchArrays)
+    assert isinstance(arrays_for(torch.nn.Parameter(torch.zeros(1))), HalTorchArrays)
+    assert isinstance(arrays_for(DLPackArray(np.zeros(1))), HalDLPackArrays)
     for array in (np.zeros(1), np.float32(1), np.ma.zeros(1)):
         assert arrays_for(array) is NUMPY
 

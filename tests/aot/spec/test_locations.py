@@ -9,14 +9,14 @@ import sys
 from pathlib import Path
 
 from pelton import aot
-from pelton.aot.spec.errors import is_user_file
+from pelton.aot.spec.locations import is_user_file
 
 
 def test_packages_of_another_environment_are_packages(tmp_path: Path) -> None:
     folder = tmp_path / "lib" / "site-packages"
     folder.mkdir(parents=True)
     code = (
-        "import sys; from pelton.aot.spec.errors import is_installed_file, is_user_file\n"
+        "import sys; from pelton.aot.spec.locations import is_installed_file, is_user_file\n"
         "other, torch = sys.argv[1] + '/model.py', sys.argv[1] + '/torch/nn.py'\n"
         "print(is_installed_file(other), is_user_file(other), is_user_file(torch))"
     )

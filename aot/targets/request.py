@@ -14,10 +14,12 @@ from pelton.runtime.archive import load_parameters
 from pelton.runtime.files import StrPath
 
 from ..ir.digest import compile_key, module_digest, parameters_digest
+from ..ir.exported import ExportedModule
 from ..ir.module import parameters_of, signatures_of
 from ..spec.config import CONFIGURED, Configured, config
-from . import Artifact, CompileInput, Target, find_target
-from .cache import CompileCache, Made
+from .base import Artifact, Target
+from .cache import CachedArtifact, CompileCache
+from .table import find_target
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Storage:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class CompileRequest:
     """A target with its checked options: all that is needed to compile modules.
 
     Attributes:
@@ -51,9 +53,9 @@ class Recipe:
     cache_dir: StrPath | None
     notes: tuple[str, ...] = ()
 
-    def make(
+    def build(
         self,
-        exported: CompileInput,
+        exported: ExportedModule,
         path: Path,
         *,
         replaces: Path | None = None,
@@ -75,9 +77,11 @@ class Recipe:
             artifact = self.target.build(exported, path, self.options)
             return replace(artifact, notes=(*self.notes, *artifact.notes))
 
-        def make(target: Path) -> Made:
+        def make(target: Path) -> CachedArtifact:
             artifact = self.target.build(exported, target, self.options)
-            return Made(self.name, tuple(signatures_of(exported.module_op)), artifact.notes)
+            return CachedArtifact(
+                self.name, tuple(signatures_of(exported.module_op)), artifact.notes
+            )
 
         identity = {"target": self.target.name, **self.target.identity(self.options)}
         if self.target.holds_parameters:
@@ -89,7 +93,7 @@ class Recipe:
 
     @contextlib.contextmanager
     def private_file(self) -> Iterator[Path]:
-        """Yield a path for `make(private=True)`; what is there is removed in the end.
+        """Yield a path for `build(private=True)`; what is there is removed in the end.
 
         With a cache it is on the same file system, so that a hit costs no copy.
         """
@@ -101,12 +105,12 @@ class Recipe:
             yield path
 
 
-def _digest_of_parameters(exported: CompileInput) -> str:
+def _digest_of_parameters(exported: ExportedModule) -> str:
     table = parameters_of(exported.module_op)
     return parameters_digest(load_parameters(exported.parameters, table), table)
 
 
-def recipe(target: str, options: Mapping[str, Any], storage: Storage) -> Recipe:
+def compile_request(target: str, options: Mapping[str, Any], storage: Storage) -> CompileRequest:
     """Return how to compile for a target.
 
     Args:
@@ -130,4 +134,4 @@ def recipe(target: str, options: Mapping[str, Any], storage: Storage) -> Recipe:
         )
     folder = config.cache_dir if storage.cache_dir is CONFIGURED else storage.cache_dir
     assert not isinstance(folder, Configured)
-    return Recipe(target, chosen, chosen.options(given), folder, tuple(notes))
+    return CompileRequest(target, chosen, chosen.options(given), folder, tuple(notes))
