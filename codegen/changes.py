@@ -12,7 +12,7 @@ class Changes:
     """What to change in a program between the phases of IREE's compiler.
 
     In every program, sums and products of numbers that are all the same are put right
-    (`constant_reductions.py`).
+    (`constant_reductions.py`), and constants of several results split (`constant_results.py`).
 
     Attributes:
         sizes_vary: The program has sizes that only a call tells: write its pads another way
@@ -23,7 +23,7 @@ class Changes:
 
     Example:
         >>> [phase for phase, _ in Changes(tile=64).by_phase()]
-        ['preprocessing', 'executable-sources', 'executable-configurations']
+        ['input', 'preprocessing', 'executable-sources', 'executable-configurations']
     """
 
     sizes_vary: bool = False
@@ -36,10 +36,12 @@ class Changes:
         """
         from .constant_elements import keep_from_evaluation
         from .constant_reductions import mend_reductions
+        from .constant_results import split_constant_results
         from .data_tiling import choose_products
         from .pads import write_pads_as_slices
         from .workloads import mend_workloads
 
+        yield "input", split_constant_results
         if self.sizes_vary:
             yield "input", write_pads_as_slices
         yield "preprocessing", keep_from_evaluation
