@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from iree.compiler.ir import Operation
 
 from .faults.const_eval_barriers import insert_const_eval_barriers
+from .faults.constant_results import split_constant_results
 from .faults.conv_tiles import override_conv_lowering_config
 from .faults.data_tiling import mark_static_matmuls
 from .faults.invariant_reductions import materialize_invariant_reduction_inputs
@@ -24,7 +25,8 @@ class PhasePasses:
     """The passes to run between the phases of IREE's compiler.
 
     Reductions with loop-invariant operands are rewritten in every program
-    (`faults/const_eval_barriers.py`, `faults/invariant_reductions.py`).
+    (`faults/const_eval_barriers.py`, `faults/invariant_reductions.py`), and operations with
+    several constant results are split (`faults/constant_results.py`).
 
     Attributes:
         dynamic_sizes: Whether the program has dynamic sizes. Then pads are decomposed
@@ -36,7 +38,7 @@ class PhasePasses:
 
     Example:
         >>> [phase for phase, _ in PhasePasses(channel_tile=64).pipeline()]
-        ['preprocessing', 'executable-sources', 'executable-configurations']
+        ['input', 'preprocessing', 'executable-sources', 'executable-configurations']
     """
 
     dynamic_sizes: bool = False
@@ -44,6 +46,7 @@ class PhasePasses:
 
     def pipeline(self) -> Iterator[tuple[str, Pass]]:
         """Yield each pass with the phase that it runs after, in the order of the phases."""
+        yield "input", split_constant_results
         if self.dynamic_sizes:
             yield "input", decompose_dynamic_pads
         yield "preprocessing", insert_const_eval_barriers

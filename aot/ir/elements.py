@@ -61,7 +61,8 @@ def tensor_bytes(tensor: torch.Tensor) -> memoryview:
             f"a tensor of shape {tuple(tensor.shape)} has no data (device {tensor.device}); "
             "export it with external_parameters, or give it values"
         )
-    flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    dense = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    flat = dense.as_strided((dense.numel(),), (1,))  # of one element, it may have any strides
     data: Any = flat.view(torch.uint8).numpy()
     return memoryview(data)
 

@@ -144,7 +144,8 @@ class HalTorchArrays(TorchArrays):
 
     def _owned_view(self, device: HalDevice, array: Any, dtype: DType) -> Any:
         """Return a view of a copy that IREE owns: it may do with it what it likes."""
-        data = array.contiguous().reshape(-1).view(self.torch.uint8).numpy()
+        dense = array.contiguous()  # of one element, it may have any strides
+        data = dense.as_strided((dense.numel(),), (1,)).view(self.torch.uint8).numpy()
         buffer = device.hal.allocator.allocate_buffer_copy(_MEMORY, _USAGE, device.hal, data)
         return iree.HalBufferView(buffer, tuple(array.shape), dtype.hal)
 
