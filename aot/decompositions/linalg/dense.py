@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
+from ...compat.operators import OpOverload
 from ..registry import Family, present
 
 aten = torch.ops.aten

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
+from ...compat.operators import OpOverload, schema_of
 from ..pointwise.elementary import ends_of
 from ..registry import Decomposition, Family
 
@@ -163,7 +163,7 @@ def scatter_reduce_value(x: Tensor, dim: int, index: Tensor, value: Any, *, redu
 
 
 def _spread_of_none(operator: OpOverload) -> Decomposition:
-    names = [argument.name for argument in operator._schema.arguments[1:]]
+    names = [argument.name for argument in schema_of(operator).arguments[1:]]
 
     def decomposition(x: Tensor, *args: Any, **kwargs: Any) -> Any:
         if not any(isinstance(size, int) and size == 0 for size in x.shape):
@@ -172,7 +172,7 @@ def _spread_of_none(operator: OpOverload) -> Decomposition:
         dims = given.get("dim") or range(x.dim())
         shaped = torch.sum(x, list(dims), keepdim=bool(given.get("keepdim")))
         result = torch.full_like(shaped, math.nan)
-        return (result, result) if len(operator._schema.returns) == 2 else result
+        return (result, result) if len(schema_of(operator).returns) == 2 else result
 
     return decomposition
 

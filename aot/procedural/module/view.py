@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils._pytree import tree_map_only
 
+from ...compat.pytrees import tree_map_only
 from ..calls.jittable import jittable
 from ..calls.programs import Callee, call
 from ..globals.declaration import TrackedGlobal
