@@ -18,13 +18,14 @@ from pelton.runtime.files import atomic_write
 from pelton.runtime.progress import stage
 
 from .inputs import Tensor, parse_input
+from .options import Subcommands
 from .terminal import results_console, say
 
 if TYPE_CHECKING:
     from pelton.aot.bench import Report, Row
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subcommands) -> None:
     """Add the subcommand to the command line."""
     parser = subparsers.add_parser(
         "bench",

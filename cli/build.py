@@ -17,6 +17,7 @@ from rich.table import Table
 
 from pelton.runtime.progress import stage
 
+from .options import Subcommands
 from .terminal import results_console, say
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _STYLES = {"done": "green", "up to date": "dim", "failed": "red", "not run": "yellow"}
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subcommands) -> None:
     """Add the subcommand to the command line."""
     parser = subparsers.add_parser(
         "build",

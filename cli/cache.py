@@ -13,11 +13,13 @@ from rich.filesize import decimal
 from rich.markup import escape
 from rich.table import Table
 
+from .options import Subcommands
+
 if TYPE_CHECKING:
     from pelton.aot.targets.cache import CacheEntry, CompileCache
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subcommands) -> None:
     """Add `cache` and its subcommands to the command line.
 
     Each sets `run`, a function from the parsed arguments to the exit status.

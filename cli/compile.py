@@ -13,6 +13,7 @@ from pelton.runtime.errors import ExportError
 from pelton.runtime.progress import stage
 
 from .inputs import Range, parse_bounds
+from .options import OptionGroup, Subcommands
 from .parameters import add_parameters_option, parameters_of
 from .terminal import say
 
@@ -23,7 +24,7 @@ _OPTIONS = (
 _PACKAGE_SUFFIX = ".trtm"
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subcommands) -> None:
     """Add the subcommand to the command line."""
     parser = subparsers.add_parser(
         "compile",
@@ -56,7 +57,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(run=run)
 
 
-def _add_iree_options(group: argparse._ArgumentGroup) -> None:
+def _add_iree_options(group: OptionGroup) -> None:
     group.add_argument(
         "--cpu", dest="target_cpu", metavar="NAME", help="host, generic, or a name that LLVM knows"
     )
@@ -74,7 +75,7 @@ def _add_iree_options(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def _add_tensorrt_options(group: argparse._ArgumentGroup) -> None:
+def _add_tensorrt_options(group: OptionGroup) -> None:
     group.add_argument(
         "--flavor", help="rtx, tensorrt, or auto: TensorRT where it and a GPU are there"
     )

@@ -12,10 +12,11 @@ from rich.table import Table
 
 from pelton.runtime import devices
 
+from .options import Subcommands
 from .terminal import results_console
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subcommands) -> None:
     """Add the subcommand to the command line."""
     parser = subparsers.add_parser(
         "devices",

@@ -14,6 +14,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from .options import Subcommands
 from .terminal import results_console
 
 
@@ -99,7 +100,7 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(map(int, match[1].split("."))) if match else ()
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subcommands) -> None:
     """Add the subcommand to the command line."""
     parser = subparsers.add_parser(
         "doctor",

@@ -19,6 +19,7 @@ from pelton.runtime.progress import stage
 
 from .export import load_program
 from .inputs import Input, Range, Tensor, add_input_option, array_of
+from .options import Subcommands
 from .terminal import results_console
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pelton.aot.dynamo.explanation import Graph, Guards
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subcommands) -> None:
     """Add the subcommand to the command line."""
     parser = subparsers.add_parser(
         "explain",
@@ -77,6 +78,8 @@ def _example(given: Input) -> Any:
     """Return an example of an input, with its dynamic sizes marked for torch."""
     import torch
 
+    from pelton.aot.compat.dynamo import maybe_mark_dynamic
+
     value = given.value
     if isinstance(value, Path):
         return torch.from_numpy(array_of(given))
@@ -94,7 +97,7 @@ def _example(given: Input) -> Any:
         tensor = torch.rand(shape, dtype=torch.float32).to(tensor.dtype)
     for axis, size in enumerate(value.sizes):
         if not isinstance(size, int):
-            torch._dynamo.maybe_mark_dynamic(tensor, axis)
+            maybe_mark_dynamic(tensor, axis)
     return tensor
 
 

@@ -15,13 +15,14 @@ from pelton.runtime.errors import ExportError, PeltonError
 from pelton.runtime.progress import stage
 
 from .inputs import Input, Range, Size, Tensor, add_input_option, array_of
+from .options import Subcommands
 from .terminal import say
 
 if TYPE_CHECKING:
     from pelton.aot import ExportOutput
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subcommands) -> None:
     """Add the subcommand to the command line."""
     parser = subparsers.add_parser(
         "export",

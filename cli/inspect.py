@@ -15,10 +15,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from .describe import Description, ParameterLine, describe, target_text
+from .options import Subcommands
 from .terminal import results_console
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subcommands) -> None:
     """Add the subcommand to the command line."""
     parser = subparsers.add_parser(
         "inspect",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pelton.runtime.errors import ParameterError
 
+from .options import OptionGroup
 
-def add_parameters_option(parser: argparse._ActionsContainer) -> None:
+
+def add_parameters_option(parser: OptionGroup) -> None:
     """Add `--parameters`, which may be repeated."""
     parser.add_argument(
         "--parameters",

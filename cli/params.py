@@ -22,10 +22,12 @@ from pelton.runtime.archive.parameter import Parameter, type_text
 from pelton.runtime.archive.parameter_set import ParameterSet
 from pelton.runtime.errors import PeltonError
 
+from .options import Subcommands
+
 _SCOPE = ""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subcommands) -> None:
     """Add `params` and its subcommands to the command line.
 
     Each sets `run`, a function from the parsed arguments to the exit status.

@@ -18,10 +18,11 @@ from pelton.runtime.files import atomic_write
 from pelton.runtime.progress import stage
 
 from .inputs import HELP, Input, Range, Tensor, add_input_option, array_of
+from .options import Subcommands
 from .parameters import add_parameters_option, parameters_of
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subcommands) -> None:
     """Add the subcommand to the command line."""
     parser = subparsers.add_parser(
         "run",

@@ -11,11 +11,12 @@ from pelton.runtime.artifacts.trtm import Package, open_trtm
 from pelton.runtime.errors import ArtifactError
 from pelton.runtime.files import atomic_folder
 
+from .options import Subcommands
 from .terminal import say
 from .triton_config import BACKENDS, Backend, ModelConfig, model_config
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subcommands) -> None:
     """Add the subcommand to the command line."""
     parser = subparsers.add_parser(
         "triton-repo",

@@ -13,13 +13,14 @@ from rich.table import Table
 
 from pelton.runtime.progress import stage
 
+from .options import Subcommands
 from .terminal import results_console, say
 
 if TYPE_CHECKING:
     from pelton.aot import Tuned
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subcommands) -> None:
     """Add the subcommand to the command line."""
     parser = subparsers.add_parser(
         "tune",

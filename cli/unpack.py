@@ -8,10 +8,11 @@ from pelton.runtime.artifacts.trtm import MANIFEST, open_trtm
 from pelton.runtime.files import atomic_folder
 from pelton.runtime.progress import stage
 
+from .options import Subcommands
 from .terminal import say
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subcommands) -> None:
     """Add the subcommand to the command line."""
     parser = subparsers.add_parser(
         "unpack",

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from pelton.runtime.progress import stage
 
 from .export import load_program
+from .options import Subcommands
 from .parameters import add_parameters_option, parameters_of
 
 if TYPE_CHECKING:
     from pelton.runtime.artifacts.vmfb import VmfbInfo
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subcommands) -> None:
     """Add the subcommand to the command line."""
     parser = subparsers.add_parser(
         "verify",

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from iree.compiler.api import Session, ctypes_dl
+from iree.compiler.api import Session
 
+from .compat import compile_tool, initialize
 from .errors import CompilerFailed
 from .passes import PhasePasses
 from .session import compile_with
@@ -47,8 +48,8 @@ def compile_file_isolated(
         CompilerFailed: The compiler refused a flag or the module, or crashed.
     """
     if passes is None:
-        tool = Path(ctypes_dl.__file__).parent.parent / "_mlir_libs" / "iree-compile"
-        command = [str(tool), str(source), "-o", str(target), *flags]  # starts faster than Python
+        tool = compile_tool()  # starts faster than Python
+        command = [str(tool), str(source), "-o", str(target), *flags]
     else:
         program = _PROGRAM.format(__name__)
         stated = json.dumps(dataclasses.asdict(passes))
@@ -64,7 +65,7 @@ def compile_file_isolated(
 def main() -> None:
     """Compile in the child; the command line has the passes, source, target and flags."""
     stated, source, target, *flags = sys.argv[2:]
-    ctypes_dl._initializeGlobalCL("iree-compile", *flags)
+    initialize("iree-compile", *flags)
     session = Session()
     with session.invocation() as invocation:
         invocation.enable_console_diagnostics()

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from iree.compiler.api import Invocation, Output, Session, Source, ctypes_dl
+from iree.compiler.api import Invocation, Output, Session, Source
 
+from .compat import call_with_diagnostics, set_first_phase, set_last_phase
 from .errors import CompilerFailed
 from .passes import PhasePasses
 
 _SEVERITIES = ("note", "warning", "error", "remark")
-_CALLBACK = ctypes.CFUNCTYPE(
-    None, ctypes.c_int, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t, ctypes.c_void_p
-)
 _STARTUP_LOCK = threading.Lock()
 
 
@@ -72,7 +69,7 @@ def compile_with(
         raise CompilerFailed("")
     if passes is not None:
         _run_passes(session, invocation, passes)
-    _set_phase(invocation, "To", "end")
+    set_last_phase(invocation, "end")
     _execute(invocation)
     output = Output.open_file(str(target))
     invocation.output_vm_bytecode(output)
@@ -85,9 +82,9 @@ def _run_passes(session: Session, invocation: Invocation, passes: PhasePasses) -
     module_op = reached = None
     for phase, run in passes.pipeline():
         if phase != reached:
-            _set_phase(invocation, "To", phase)
+            set_last_phase(invocation, phase)
             _execute(invocation)
-            _set_phase(invocation, "From", phase)
+            set_first_phase(invocation, phase)
             reached = phase
         if module_op is None:
             context = session.context  # owns the module from now on
@@ -102,24 +99,10 @@ def _execute(invocation: Invocation) -> None:
         raise CompilerFailed("")
 
 
-def _set_phase(invocation: Invocation, which: str, name: str) -> None:
-    """Set the phase after which a compile begins (`From`) or ends (`To`)."""
-    function = getattr(ctypes_dl._dylib, f"ireeCompilerInvocationSetCompile{which}Phase")
-    function.argtypes, function.restype = [ctypes.c_void_p, ctypes.c_char_p], None
-    function(invocation._inv_p, name.encode())
-
-
 def _collect_diagnostics(invocation: Invocation, diagnostics: list[str]) -> Any:
     """Append diagnostics to a list; return the callback, which must outlive the invocation."""
 
-    def on_diagnostic(severity: int, text: Any, length: int, _: Any) -> None:
-        message = ctypes.string_at(text, length).decode(errors="replace")
+    def report(severity: int, message: str) -> None:
         diagnostics.append(f"{_SEVERITIES[severity % 4]}: {message}")
 
-    callback = _CALLBACK(on_diagnostic)
-    enable = getattr(ctypes_dl._dylib, "ireeCompilerInvocationEnableCallbackDiagnostics", None)
-    if enable is None:
-        invocation.enable_console_diagnostics()
-        return None
-    enable(ctypes.c_void_p(invocation._inv_p), ctypes.c_int(0), callback, None)
-    return callback
+    return call_with_diagnostics(invocation, report)

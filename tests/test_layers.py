@@ -57,14 +57,14 @@ RULES = (
     Rule("tensorrt", ("aot/targets/tensorrt", "runtime/engines/", "cli/"), lazily=True),
     Rule("tensorrt_rtx", ("aot/targets/tensorrt", "runtime/engines/", "cli/"), lazily=True),
     Rule("onnx", ("aot/raising/", "aot/targets/"), lazily=True),
-    Rule("onnxscript", ("aot/raising/",), lazily=True),
+    Rule("onnxscript", ("aot/compat/", "aot/raising/"), lazily=True),
     Rule("onnxruntime", ("aot/targets/", "aot/bench/", "runtime/engines/onnxruntime"), lazily=True),
     Rule("matplotlib", ("aot/bench/",), lazily=True),
     Rule("transformers", (), lazily=True),
     Rule("iree.build", ("aot/build_actions", "aot/build_origin")),
     Rule("ray", ("cli/jobs/ray_executor",), lazily=True),
     Rule(
-        "torch._export.serde", ("aot/capture/programs/graph_json.py",), lazily=True
+        "torch._export.serde", ("aot/compat/exported_programs.py",), lazily=True
     ),  # loads TorchDynamo
     Rule("pickle", ("aot/build_origin",)),  # between processes of one build, never a file
     Rule("aot", ()),

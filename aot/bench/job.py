@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from ..capture.example_inputs import random_tensor
+from ..compat import pytrees
 from ..spec.inputs import DimensionInputInfo, InputInfo, bounds_of_size
 
 Argument = Any
@@ -75,7 +75,7 @@ class Subject:
     def values(self, device: str = "cpu") -> tuple[list[Any], dict[str, Any]]:
         """Return the arguments of a call, each tensor on `device`."""
         values = example_inputs([list(self.args), dict(self.kwargs)], self.seed)
-        moved = pytree.tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), values)
+        moved = pytrees.tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), values)
         return moved[0], moved[1]
 
 
@@ -106,4 +106,4 @@ def example_inputs(args: Any, seed: int = 0) -> Any:
             return random_tensor(shape, spec.dtype, generator)
         return spec
 
-    return pytree.tree_map(value, args)
+    return pytrees.tree_map(value, args)

@@ -14,11 +14,11 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from pelton.runtime.device.devices import devices
 from pelton.runtime.executable import load
 
+from ..compat import dynamo, pytrees
 from ..export import export
 from ..output import ExportOutput
 from ..spec.errors import ExportError
@@ -187,8 +187,7 @@ def _inductor(job: Job, subject: Subject) -> Prepared:
     What its back end takes is the compile; a second call is what the first call would take alone;
     the rest is the capture.
     """
-    from torch._inductor.compile_fx import compile_fx
-
+    compile_fx = dynamo.inductor()
     compiling = 0.0
 
     def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
@@ -256,7 +255,7 @@ def _onnxruntime(job: Job, subject: Subject) -> Prepared:
     state = [port.name for port in (*program.inputs, *program.outputs) if port.kind == "state"]
     if state:
         raise ExportError(f"onnxruntime keeps no state between calls; there is {', '.join(state)}")
-    leaves = [leaf for leaf in pytree.tree_leaves(subject.values()) if leaf is not None]
+    leaves = [leaf for leaf in pytrees.tree_leaves(subject.values()) if leaf is not None]
     tensors = [torch.as_tensor(leaf) for leaf in leaves]
     feeds = {
         port.name: tensor.numpy() for port, tensor in zip(program.inputs, tensors, strict=False)

@@ -19,10 +19,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from pelton.runtime.device.devices import set_thread_count
 
+from ..compat import pytrees
 from .job import Job, Subject
 from .runners import Prepared, prepare
 
@@ -106,7 +106,7 @@ class _Worker:
 
     def results(self) -> dict[str, Any]:
         """Call once more and save the results; return the file."""
-        leaves = pytree.tree_leaves(self._call())
+        leaves = pytrees.tree_leaves(self._call())
         path = Path(self._job.folder, "results.npz")
         np.savez(path, *(_numbers(leaf) for leaf in leaves if leaf is not None))
         return {"file": str(path)}

@@ -7,7 +7,6 @@ is traced once more with all sizes free, watching where each constraint on sizes
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -15,6 +14,8 @@ import sympy
 import torch
 from torch.overrides import TorchFunctionMode
 
+from ..compat.interpreter import calling_frame
+from ..compat.symbolic import backed_size_oblivious
 from ..spec.errors import DynamicShapeError, SourceLocation
 from ..spec.locations import is_installed_file, is_user_file, user_location
 from .arguments import Arguments, InputLeaf
@@ -106,7 +107,7 @@ class _ConstraintLines(TorchFunctionMode):
         before = self._count()
         result = func(*args, **(kwargs or {}))
         if self._count() > before:
-            location = user_location(sys._getframe(1))
+            location = user_location(calling_frame(1))
             if location is not None:
                 self.lines.append((before, location))
         return result
@@ -134,9 +135,8 @@ def _watch(flat: torch.nn.Module, arguments: Arguments) -> _ConstraintLines:
         for leaf in arguments.inputs
     )
     examples = tuple(leaf.example for leaf in arguments.inputs)
-    config: Any = torch.fx.experimental._config
     try:
-        with config.patch(backed_size_oblivious=True):
+        with backed_size_oblivious(True):
             torch.export.export(Watched(), examples, dynamic_shapes=(free,), strict=False)
     except Exception:  # the diagnosis must never replace the error that it is about
         pass

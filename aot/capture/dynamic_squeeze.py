@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
-from torch.utils._sympy.value_ranges import bound_sympy
 
+from ..compat.symbolic import bound_sympy
 from ..spec.errors import DynamicShapeError
 from ..spec.locations import location_of_node
 

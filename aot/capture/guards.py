@@ -12,10 +12,10 @@ from typing import Any
 import sympy
 import torch
 from torch.export import ExportedProgram
-from torch.utils._sympy.value_ranges import bound_sympy
 
 from pelton.runtime.call.sizes import UNKNOWN, Constraint, names_in
 
+from ..compat.symbolic import bound_sympy
 from .diagnosis import asks_of_one, fails_at_one
 from .dynamic_shapes import size_of
 

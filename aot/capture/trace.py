@@ -8,9 +8,7 @@ signature. So their kinds never depend on what torch's own containers support.
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +20,8 @@ from torch.export import ExportedProgram
 from pelton.runtime.call import pytrees
 from pelton.runtime.call.signature import ConstantSpec
 
+from ..compat.dynamo import compile_lock
+from ..compat.symbolic import backed_size_oblivious
 from ..spec.errors import ExportError, PeltonError, UnsupportedOpError
 from ..spec.locations import location_of_function, user_location_of, warn_user
 from ..spec.meta_tensors import traced_on_cpu
@@ -39,18 +39,10 @@ class _TracingLock:
     """
 
     def __enter__(self) -> None:
-        _compile_lock().acquire()
+        compile_lock().acquire()
 
     def __exit__(self, *_: object) -> None:
-        _compile_lock().release()
-
-
-@functools.cache
-def _compile_lock() -> threading.RLock:
-    from torch._dynamo import convert_frame  # takes its time; torch.export needs it in any case
-
-    lock: threading.RLock = getattr(convert_frame, "compile_lock", threading.RLock())
-    return lock
+        compile_lock().release()
 
 
 TRACING_LOCK = _TracingLock()
@@ -258,9 +250,8 @@ def tracing_settings(oblivious: bool = True) -> Iterator[None]:
     """
     logger = logging.getLogger("torch")
     level = logger.level
-    config: Any = torch.fx.experimental._config
     with (
-        config.patch(backed_size_oblivious=oblivious),
+        backed_size_oblivious(oblivious),
         program_lines(_Flat.forward.__code__),
         warnings.catch_warnings(),
     ):

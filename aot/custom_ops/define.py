@@ -9,10 +9,17 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
-from torch._library.custom_ops import CustomOpDef
-from torch._ops import OpOverload
 from torch.fx.node import has_side_effect
 
+from ..compat.operators import (
+    CustomOpDef,
+    FunctionSchema,
+    OpOverload,
+    overload_of,
+    parse_schema,
+    schema_of,
+)
+from ..compat.symbolic import check
 from ..lowering.custom.operator import Body, CustomOp, add, bind_arguments, find, tensor_arguments
 from ..lowering.custom.shapes import ShapePattern
 from ..spec.errors import ExportError
@@ -99,9 +106,9 @@ def custom_op(
         device_types=None if eager is not None else "cpu",
         schema=signature,
     )
-    parsed = defined._opoverload._schema
-    defined.register_fake(_Fake(parsed, pattern, wanted))
-    _register(defined._opoverload, body, pattern)
+    overload = overload_of(defined)
+    defined.register_fake(_Fake(schema_of(overload), pattern, wanted))
+    _register(overload, body, pattern)
     return defined
 
 
@@ -125,20 +132,20 @@ def register_body(op: CustomOpDef | OpOverload, body: Body, *, shapes: str | Non
         ...     return x + x
         >>> register_body(twice, "%0 = arith.addf %x, %x : $x  return %0 : $x", shapes="n -> n")
     """
-    overload = op._opoverload if isinstance(op, CustomOpDef) else op
+    overload = overload_of(op) if isinstance(op, CustomOpDef) else op
     if not isinstance(overload, OpOverload) or overload.namespace in ("aten", "prim", "prims"):
         raise ExportError(
             f"{op!r} is no custom operator; pass what torch.library.custom_op returned, or one "
             "overload, such as torch.ops.demo.gated.default"
         )
     pattern = None if shapes is None else ShapePattern.parse(shapes)
-    schema = overload._schema
+    schema = schema_of(overload)
     _check_schema(schema.name, str(schema).removeprefix(schema.name), pattern, ())
     _register(overload, body, pattern)
 
 
 def _register(overload: OpOverload, body: Body, pattern: ShapePattern | None) -> None:
-    schema = overload._schema
+    schema = schema_of(overload)
     if not schema.returns:
         has_side_effect(overload)  # else what it is there for would be removed as unused
     text = textwrap.dedent(body).strip("\n") if isinstance(body, str) else body
@@ -158,7 +165,7 @@ def _check_schema(
     name: str, signature: str, pattern: ShapePattern | None, dtypes: Sequence[Dtype]
 ) -> None:
     try:
-        schema = torch._C.parse_schema(name + signature)
+        schema = parse_schema(name + signature)
     except RuntimeError as error:
         raise ExportError(f"custom operator {name}: {' '.join(str(error).split())}") from error
     tensors = tensor_arguments(schema)
@@ -183,7 +190,7 @@ def _check_schema(
 
 
 def _misfit(
-    schema: torch._C.FunctionSchema,
+    schema: FunctionSchema,
     tensors: Sequence[str],
     pattern: ShapePattern,
     dtypes: Sequence[Dtype],
@@ -222,7 +229,7 @@ class _Eager:
 class _Fake:
     """What torch.export runs in place of an operator: it makes results of the right types."""
 
-    schema: torch._C.FunctionSchema
+    schema: FunctionSchema
     shapes: ShapePattern
     dtypes: Sequence[Dtype]
 
@@ -247,4 +254,4 @@ class _Fake:
 
     def _require(self, size: Any, expected: Any, what: str) -> None:
         problem = f"{self.schema.name}: {what}, {expected}: {size}"
-        torch._check(size == expected, lambda: problem)  # type: ignore[no-untyped-call]
+        check(size == expected, lambda: problem)

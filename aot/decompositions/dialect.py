@@ -12,9 +12,13 @@ from typing import Any
 
 import torch
 from iree.compiler import ir
-from torch._export.utils import _get_decomp_for_cia
-from torch._ops import OpOverload
 
+from ..compat.decomposition_tables import (
+    composite_decomposition,
+    composite_names,
+    decomposition_table,
+)
+from ..compat.operators import OpOverload, schema_of
 from .registry import Decomposition, Entry
 
 aten = torch.ops.aten
@@ -75,8 +79,8 @@ def mlir_name(operator: OpOverload) -> str:
         >>> mlir_name(torch.ops.aten.relu.default)
         'torch.aten.relu'
     """
-    name = operator._schema.name.replace("::", ".")
-    overload = operator._schema.overload_name
+    name = schema_of(operator).name.replace("::", ".")
+    overload = schema_of(operator).overload_name
     return f"torch.{name}.{overload}" if overload else f"torch.{name}"
 
 
@@ -106,11 +110,14 @@ def torch_decompositions() -> list[Entry]:
 
 def _all_of_torch() -> dict[OpOverload, Decomposition]:
     """Return every decomposition that torch has, those for export first."""
-    registered = torch._decomp.decomposition_table
     exporting: Any = torch.export.default_decompositions()
     return {
         operator: function
-        for operator, function in [*_composites(), *registered.items(), *exporting.items()]
+        for operator, function in [
+            *_composites(),
+            *decomposition_table.items(),
+            *exporting.items(),
+        ]
         if isinstance(operator, OpOverload) and operator.namespace in ("aten", "prims")
     }
 
@@ -120,9 +127,11 @@ def _composites() -> Iterator[tuple[OpOverload, Decomposition]]:
 
     torch's tables leave out those that may return their argument itself.
     """
-    for name in torch._C._dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd"):
+    for name in composite_names():
         packet, _, overload = name.removeprefix("aten::").partition(".")
         if name.startswith("aten::"):
             operator = getattr(getattr(aten, packet, None), overload or "default", None)
-            if isinstance(operator, OpOverload) and operator._can_decompose():
-                yield operator, _get_decomp_for_cia(operator)
+            if isinstance(operator, OpOverload):
+                function = composite_decomposition(operator)
+                if function is not None:
+                    yield operator, function

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
-from torch._ops import OperatorBase, OpOverload
-from torch._subclasses import FakeTensor
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
-from torch.utils._pytree import tree_leaves, tree_map_only
 
+from ..compat.exported_programs import with_graph
+from ..compat.fake_tensors import FakeTensor
+from ..compat.operators import OperatorBase, OpOverload, schema_of
+from ..compat.pytrees import tree_leaves, tree_map_only
 from .registry import Decomposition, DecompositionTable
 from .rewrites import rewrite_graph
 from .table import corrections, current_aot_decompositions
@@ -64,7 +65,7 @@ def must_retrace(program: ExportedProgram, functions: DecompositionTable) -> boo
             return True
         if node.op != "call_function" or not isinstance(node.target, OperatorBase):
             continue
-        if not isinstance(node.target, OpOverload) or node.target._schema.is_mutable:
+        if not isinstance(node.target, OpOverload) or schema_of(node.target).is_mutable:
             return True
         function = functions.get(node.target)
         if function is not None and applies(function, node):
@@ -116,4 +117,4 @@ def _copy(program: ExportedProgram) -> ExportedProgram:
     graph = copy.deepcopy(program.graph)
     for original, copied in zip(program.graph.nodes, graph.nodes, strict=True):
         copied.name = original.name  # the signature names nodes, and a copy may rename them
-    return program._update(GraphModule(module, graph), program.graph_signature)
+    return with_graph(program, GraphModule(module, graph))

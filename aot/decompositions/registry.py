@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
-from torch._ops import OperatorBase, OpOverload, OpOverloadPacket
+
+from ..compat.operators import OperatorBase, OpOverload, OpOverloadPacket
 
 Decomposition = Callable[..., Any]
 """A function of the operator's arguments; `NotImplemented` keeps the operator as it is."""

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 
-from torch._decomp import get_decompositions, remove_decompositions
-from torch._ops import OperatorBase, OpOverloadPacket
-
+from ..compat.decomposition_tables import get_decompositions, remove_decompositions
+from ..compat.operators import OperatorBase, OpOverloadPacket
 from .attention import dense_attention, flash_attention
 from .dialect import torch_decompositions
 from .indexing import data_dependent, gather

@@ -14,13 +14,14 @@ from pelton.runtime.progress import stage
 
 from ..capture.signature import signature_of_program
 from ..capture.trace import TRACING_LOCK
+from ..compat.dynamo import mark_boxed
 from ..decompositions.legalize_program import prepare
 from ..ir.builder import ModuleBuilder
 from ..ir.exported import ExportedModule
 from ..ir.module import new_module
 from ..lowering.program_module import Traced, assemble
 from ..spec.errors import CompileError, ExportError, UnsupportedOpError
-from .compiled import GraphCall, Run, boxed, call_of
+from .compiled import GraphCall, Run, call_of
 from .graph import PartitionedGraph, partition_graph
 from .legalize import with_whole_attention, without_strides
 from .notices import tell, tell_fallback
@@ -57,7 +58,7 @@ def compile_graph(module: GraphModule, _: Sequence[Any], *, options: Options) ->
             raise
         tell_fallback(module, error, options.target)
         interpreter = torch.fx.Interpreter(module)
-        return boxed(lambda arguments: interpreter.boxed_run(arguments))
+        return mark_boxed(lambda arguments: interpreter.boxed_run(arguments))
     for note in notes:
         tell(module, note)
     return call_of(parts, run, draws)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..compat.dynamo import mark_boxed
 from .graph import InputAlias, PartitionedGraph, ProgramOutput
 from .random_numbers import Draws
 
@@ -13,12 +14,6 @@ Run = Callable[[Sequence[Any]], list[Any]]
 
 GraphCall = Callable[[list[Any]], Any]
 """Takes the list of a graph's inputs, which it may empty, and gives its outputs."""
-
-
-def boxed(call: GraphCall) -> GraphCall:
-    """Mark a function as one that takes its arguments in one list, as AOTAutograd asks."""
-    call._boxed_call = True  # type: ignore[attr-defined]
-    return call
 
 
 def call_of(parts: PartitionedGraph, run: Run, draws: Draws | None = None) -> GraphCall:
@@ -47,4 +42,4 @@ def call_of(parts: PartitionedGraph, run: Run, draws: Draws | None = None) -> Gr
         arguments.clear()
         return found
 
-    return boxed(call)
+    return mark_boxed(call)

@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
 from ..capture.trace import TRACING_LOCK, tracing_settings
+from ..compat import dynamo
+from ..compat.operators import OperatorBase, OpOverload
 from ..decompositions import current_aot_decompositions
 from ..decompositions.legalize import applies
 from ..raising.onnx import unsupported_operators
 from ..spec.errors import ExportError, SourceLocation
 from ..spec.locations import is_user_file, location_of_node
 from .compile import module_of, prepared
-from .compiled import boxed
 from .legalize import DECOMPOSED_FIRST
 
 IREE, TENSORRT = "cpu, cuda", "tensorrt"
@@ -135,8 +135,6 @@ def explain(program: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanati
         >>> [(operator.name, operator.count) for operator in found.graphs[0].operators]
         [('aten.relu.default', 1), ('aten.add.Tensor', 1)]
     """
-    from torch._dynamo.backends.common import aot_autograd
-
     graphs: list[Graph] = []
     breaks: list[Break] = []
     guards: list[Any] = []
@@ -144,17 +142,18 @@ def explain(program: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanati
     def record(module: GraphModule, _: Sequence[Any]) -> Callable[[list[Any]], Any]:
         graphs.append(_graph(module))
         interpreter = torch.fx.Interpreter(module)
-        return boxed(lambda arguments: interpreter.boxed_run(arguments))
+        return dynamo.mark_boxed(lambda arguments: interpreter.boxed_run(arguments))
 
     def backend(module: GraphModule, inputs: Sequence[Any]) -> Any:
         reason: Any = module.compile_subgraph_reason
         if reason is not None and reason.graph_break:
             breaks.append(_break(reason))
-        return aot_autograd(fw_compiler=record, decompositions=DECOMPOSED_FIRST)(module, inputs)
+        compiler = dynamo.aot_autograd(fw_compiler=record, decompositions=DECOMPOSED_FIRST)
+        return compiler(module, inputs)
 
-    torch._dynamo.reset()
+    dynamo.reset()
     try:
-        compiled = torch._dynamo.optimize(backend, guard_export_fn=guards.extend)(program)
+        compiled = dynamo.optimize(backend, guards.extend)(program)
         with torch.no_grad():
             compiled(*args, **kwargs)
     except ExportError:
@@ -163,7 +162,7 @@ def explain(program: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanati
         text = " ".join(str(error).split())[:600]
         raise ExportError(f"the program cannot be run: {type(error).__name__}: {text}") from error
     finally:
-        torch._dynamo.reset()
+        dynamo.reset()
     return Explanation(tuple(graphs), tuple(dict.fromkeys(breaks)), _guards(guards))
 
 
@@ -209,7 +208,7 @@ def _name(node: Node) -> str:
 
 
 def _is_operator(node: Node) -> bool:
-    return isinstance(node.target, torch._ops.OperatorBase)
+    return isinstance(node.target, OperatorBase)
 
 
 def _checked(

@@ -27,9 +27,10 @@ from torch.export.graph_signature import (
     TensorArgument,
 )
 from torch.fx import Graph, GraphModule, Node
-from torch.utils import _pytree as pytree
-from torch.utils._sympy.value_ranges import ValueRanges
 
+from ..compat import pytrees
+from ..compat.fake_tensors import FakeTensorMode
+from ..compat.symbolic import ValueRanges
 from ..spec.errors import UnsupportedOpError
 
 
@@ -111,7 +112,7 @@ def _outputs(
     found: list[Output] = []
     results: dict[Node, ProgramOutput] = {}
     (given,) = module.graph.output_node().args
-    for value in pytree.tree_leaves(given, is_leaf=lambda leaf: leaf is None):
+    for value in pytrees.tree_leaves(given, is_leaf=lambda leaf: leaf is None):
         if not isinstance(value, Node):
             found.append(Constant(value))
         elif value in positions:
@@ -214,11 +215,11 @@ def _input_for(tensor: torch.Tensor, node: Node, graph: Graph, after: Node | Non
 def _like(tensor: torch.Tensor, graph: Graph) -> Any:
     """Return a stand-in without data for a tensor, of the mode of the graph's other values."""
     for node in graph.nodes:
-        for value in pytree.tree_leaves(node.meta.get("val")):
+        for value in pytrees.tree_leaves(node.meta.get("val")):
             mode = getattr(value, "fake_mode", None)
             if mode is not None:
                 return mode.from_tensor(tensor, static_shapes=True)
-    return torch._subclasses.FakeTensorMode().from_tensor(tensor, static_shapes=True)
+    return FakeTensorMode().from_tensor(tensor, static_shapes=True)
 
 
 def _exported(module: GraphModule) -> ExportedProgram:
@@ -236,8 +237,8 @@ def _exported(module: GraphModule) -> ExportedProgram:
     call = torch.export.ModuleCallSignature(
         inputs=[],
         outputs=[],
-        in_spec=pytree.tree_structure(((0,) * len(placeholders), {})),
-        out_spec=pytree.tree_structure((0,) * len(results)),
+        in_spec=pytrees.tree_structure(((0,) * len(placeholders), {})),
+        out_spec=pytrees.tree_structure((0,) * len(results)),
         forward_arg_names=[node.name for node in placeholders],
     )
     return ExportedProgram(
@@ -276,7 +277,7 @@ def _ranges(graph: Graph) -> dict[Any, ValueRanges[Any]]:
     """Return the range of each symbol of a graph's sizes."""
     ranges: dict[Any, ValueRanges[Any]] = {}
     for node in graph.nodes:
-        for value in pytree.tree_leaves(node.meta.get("val")):
+        for value in pytrees.tree_leaves(node.meta.get("val")):
             sizes = [*value.shape, *value.stride()] if isinstance(value, torch.Tensor) else [value]
             for size in sizes:
                 if isinstance(size, torch.SymInt):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import operator
 
 import torch
-from torch._decomp import decomposition_table
-from torch._ops import OperatorBase
 from torch.fx import GraphModule, Node
 
+from ..compat.decomposition_tables import decomposition_table
+from ..compat.operators import OperatorBase
 from ..decompositions.registry import Decomposition
 from ..spec.errors import UnsupportedOpError
 from ..spec.locations import location_of_node

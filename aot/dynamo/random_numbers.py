@@ -13,10 +13,10 @@ from typing import Any
 import sympy
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 from torch.fx import GraphModule, Node, map_arg
-from torch.utils import _pytree as pytree
 
+from ..compat import pytrees
+from ..compat.operators import OpOverload, schema_of
 from ..spec.errors import UnsupportedOpError
 from ..spec.locations import location_of_node
 from ..spec.sizes import is_static
@@ -110,7 +110,7 @@ class Draws:
         ]
 
     def _filled(self, arguments: Any, inputs: Sequence[Any]) -> Any:
-        return pytree.tree_map(lambda leaf: self._value(leaf, inputs), arguments)
+        return pytrees.tree_map(lambda leaf: self._value(leaf, inputs), arguments)
 
     def _value(self, leaf: Any, inputs: Sequence[Any]) -> Any:
         if isinstance(leaf, _Input):
@@ -163,7 +163,7 @@ def _is_random(node: Node) -> bool:
         return False
     if torch.Tag.nondeterministic_seeded not in node.target.tags:
         return False
-    names = [argument.name for argument in node.target._schema.arguments]
+    names = [argument.name for argument in schema_of(node.target).arguments]
     if "dropout_p" not in names:
         return True
     position = names.index("dropout_p")

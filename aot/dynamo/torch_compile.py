@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import torch
 from torch.fx import GraphModule
 
+from ..compat import dynamo
 from ..spec.errors import PeltonError
 from .compile import compile_graph
 from .legalize import DECOMPOSED_FIRST
@@ -64,12 +65,9 @@ def _through_autograd(
     module: GraphModule, example_inputs: Sequence[Any], options: Options
 ) -> Callable[..., Any]:
     """Compile the forward graph now, and the backward graph when AOTAutograd asks for it."""
-    from torch._dynamo.backends.common import aot_autograd
-    from torch._functorch.partitioners import min_cut_rematerialization_partition
-
-    compiler = aot_autograd(
+    compiler = dynamo.aot_autograd(
         fw_compiler=functools.partial(compile_graph, options=options),
-        partition_fn=min_cut_rematerialization_partition,
+        partition_fn=dynamo.min_cut_partition(),
         decompositions=DECOMPOSED_FIRST,
     )
     compiled: Callable[..., Any] = compiler(module, example_inputs)

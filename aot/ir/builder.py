@@ -29,6 +29,7 @@ from iree.compiler.ir import (
 
 from pelton.runtime.call.dtypes import DType
 
+from ..compat.fake_tensors import FakeTensor
 from ..spec.errors import ExportError
 from ..spec.meta_tensors import is_same_tensor
 from ..spec.tensor_traits import DeviceTensorTrait, ExternalTensorTrait
@@ -419,6 +420,6 @@ def _named_parameter(scope: str, name: str, type_: Type, context: Context) -> At
 
 def place_of(tensor: torch.Tensor) -> tuple[Any, ...] | None:
     """Return what two tensors over the same elements share; None for one without memory."""
-    if tensor.is_meta or isinstance(tensor, torch._subclasses.FakeTensor) or not tensor.numel():
+    if tensor.is_meta or isinstance(tensor, FakeTensor) or not tensor.numel():
         return None
     return tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tuple(tensor.stride())

@@ -11,8 +11,7 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO
 
-from iree.compiler.api import ctypes_dl
-
+from ..compat.iree_tools import opt_tool
 from ..spec.errors import ArtifactError
 
 MAGIC = b"ML\xefR"
@@ -93,12 +92,11 @@ def _has_checksum(path: Path, data: bytes) -> bool:
 
 
 def _read_in_child(path: Path, size: int) -> None:
-    tool = Path(ctypes_dl.__file__).parent.parent / "_mlir_libs" / "iree-opt"
     elided = ("elementsattrs", "resource-strings")
     flags = [f"--mlir-elide-{what}-if-larger=0" for what in elided]
     try:
         done = subprocess.run(
-            [str(tool), str(path), "-o", "/dev/null", *flags],
+            [str(opt_tool()), str(path), "-o", "/dev/null", *flags],
             capture_output=True,
             timeout=_SECONDS + size / _BYTES_PER_SECOND,
         )

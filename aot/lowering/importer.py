@@ -24,6 +24,9 @@ from iree.compiler.ir import (
 )
 
 from ..capture.program import Program
+from ..compat.fx_importer import NodeImporter, ProgramImporter
+from ..compat.operators import HigherOrderOperator, OpOverload, schema_of
+from ..decompositions.dialect import mlir_name
 from ..ir.affinity import set_argument_devices
 from ..ir.builder import GlobalAttributes, ModuleBuilder, TensorGlobal
 from ..ir.torch_ops import TorchEmitter
@@ -90,13 +93,14 @@ def import_program(
     refuse_unsupported(program.graph_module, builder)
     refuse_dtypes(program.graph_module)
     hooks = _Hooks(builder, {id(t) for t in mutable}, name_of or _auto_name, attributes_of)
-    importer = _Importer(
+    importer = _ProgramImporter(
         module=_ModuleView(builder.module_op),
         hooks=hooks,
         py_attr_tracker=builder.fx_py_attr_tracker,
         graph_node_importer_cls=_NodeImporter,
     )
-    importer._cc = _Places(name, importer._c, py_attr_tracker=builder.fx_py_attr_tracker)
+    tracker = builder.fx_py_attr_tracker
+    importer.use_cache(_Places(name, importer.context, py_attr_tracker=tracker))
     importer.symbol_table = builder.symbol_table
     hooks.importer = importer
     try:
@@ -168,16 +172,15 @@ def refuse_dtypes(module: torch.fx.GraphModule) -> None:
 
 
 def _importable(target: Any, builder: ModuleBuilder) -> bool:
-    if isinstance(target, torch._ops.HigherOrderOperator):
+    if isinstance(target, HigherOrderOperator):
         return str(target) in _HIGHER_ORDER
-    if not isinstance(target, torch._ops.OpOverload):
+    if not isinstance(target, OpOverload):
         return True
     if target in fx_importer.SYMBOLIC_TORCH_OPS or target in fx_importer.NODE_CANONICALIZE:
         return True
-    if find(key_of(target._schema)) is not None:
+    if find(key_of(schema_of(target))) is not None:
         return True
-    name = fx_importer._get_mlir_op_name_for_schema(target._schema)
-    return bool(builder.context.is_registered_operation(name))
+    return bool(builder.context.is_registered_operation(mlir_name(target)))
 
 
 def _import_error(error: Exception, node: torch.fx.Node | None) -> ExportError:
@@ -221,7 +224,7 @@ class _Hooks(fx_importer.FxImporterHooks):
         self.last_node: torch.fx.Node | None = None
 
     def resolve_literal(
-        self, gni: Any, literal: Any, info: fx_importer.InputInfo | None
+        self, gni: NodeImporter, literal: Any, info: fx_importer.InputInfo | None
     ) -> Value | None:
         if not isinstance(literal, torch.Tensor):
             return None
@@ -234,13 +237,15 @@ class _Hooks(fx_importer.FxImporterHooks):
             known = self._global(literal, StateName(symbol, symbol))
         return emit_load(known)
 
-    def resolve_input(self, gni: Any, value: Any, info: fx_importer.InputInfo) -> Value | None:
+    def resolve_input(
+        self, gni: NodeImporter, value: Any, info: fx_importer.InputInfo
+    ) -> Value | None:
         if not isinstance(value, torch.Tensor):
             return None
         return emit_load(self._global(value, self.name_of(str(info.input_spec.target))))
 
     def store_produced_value(
-        self, gni: Any, py_value: Any, produced_ir_value: Any, info: fx_importer.InputInfo
+        self, gni: NodeImporter, py_value: Any, produced_ir_value: Any, info: fx_importer.InputInfo
     ) -> None:
         target = self._global(py_value, self.name_of(str(info.input_spec.target)))
         emit_store(target, produced_ir_value)
@@ -323,18 +328,15 @@ class _Places(fx_importer.ContextCache):
         return self._function if found is None or found == self._unknown else found
 
 
-class _Importer(fx_importer.FxImporter):
+class _ProgramImporter(ProgramImporter):
     """The importer of one program; branches and loop bodies are imported where they are used."""
 
-    def _import_all_child_modules(
-        self,
-        module: torch.fx.GraphModule,
-        parent_name: str,
-        import_symbolic_shape_expressions: bool = False,
+    def import_child_modules(
+        self, module: torch.fx.GraphModule, parent: str, symbolic_shapes: bool
     ) -> None:
         targets = {str(node.target) for node in module.graph.nodes if node.op == "call_function"}
         if "flex_attention" in targets:  # which names functions
-            super()._import_all_child_modules(module, parent_name)
+            super().import_child_modules(module, parent, symbolic_shapes)
 
 
 class _NodeImporter(importer_hops.HigherOrderImporter):
@@ -347,24 +349,22 @@ class _NodeImporter(importer_hops.HigherOrderImporter):
         if info.store_producer_node is not None:
             self.resolve_node_value(node)  # load before any store, even where it is read late
 
-    def _import_torch_op_overload(
-        self, loc: Location, node: torch.fx.Node, concrete_target: Any = None
-    ) -> None:
-        self.fx_importer._hooks.last_node = node
-        super()._import_torch_op_overload(loc, node, concrete_target)
+    def import_operator(self, loc: Location, node: torch.fx.Node, target: Any) -> None:
+        self.hooks.last_node = node
+        super().import_operator(loc, node, target)
 
-    def _import_literal(self, py_value: Any, info: Any = None) -> Value:
-        if isinstance(py_value, torch.Tensor) and py_value.dtype is torch.bool:
-            found: Value = self.fx_importer._hooks.resolve_literal(self, py_value, info)
+    def import_literal(self, value: Any, info: Any) -> Value:
+        if isinstance(value, torch.Tensor) and value.dtype is torch.bool:
+            found: Value = self.hooks.resolve_literal(self, value, info)
             return found
-        return super()._import_literal(py_value, info)
+        return super().import_literal(value, info)
 
-    def _import_shape_symbols_with_guards(self, loc: Location, symbolic_guards: Any) -> None:
-        integers = {name: guard for name, guard in symbolic_guards.items() if name[0] in "su"}
-        super()._import_shape_symbols_with_guards(loc, integers)
+    def import_symbols(self, loc: Location, ranges: Any) -> None:
+        integers = {name: found for name, found in ranges.items() if name[0] in "su"}
+        super().import_symbols(loc, integers)
 
-    def _create_bind_symbolic_shape_ops(self, loc: Location, node: torch.fx.Node) -> None:
+    def bind_symbolic_shape(self, loc: Location, node: torch.fx.Node) -> None:
         try:
-            super()._create_bind_symbolic_shape_ops(loc, node)
+            super().bind_symbolic_shape(loc, node)
         except (NotImplementedError, AssertionError, KeyError):
             pass  # a size with no affine form: the operation's own shape computation stands

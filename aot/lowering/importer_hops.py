@@ -23,6 +23,8 @@ from iree.compiler.ir import (
 )
 from torch.fx import GraphModule, Node
 
+from ..compat.fx_importer import NodeImporter
+from ..compat.operators import HigherOrderOperator
 from ..ir.torch_ops import TorchEmitter
 from ..spec.errors import UnsupportedOpError
 from ..spec.sizes import is_static
@@ -33,10 +35,24 @@ NAMES = ("cond", "while_loop", "scan", "map_impl")
 _FOREVER = 2**63 - 1
 
 
-class HigherOrderImporter(fx_importer.GraphNodeImporter):  # type: ignore[misc]
+class HigherOrderImporter(NodeImporter):
     """The part of an importer of one graph that knows operators with graphs of their own."""
 
-    def _import_hop_cond(self, loc: Location, node: Node, hop: Any) -> None:
+    def import_higher_order(self, loc: Location, node: Node, operator: HigherOrderOperator) -> None:
+        """Import one of `NAMES` as regions; others as torch-mlir's importer does."""
+        importers: dict[str, Callable[[Location, Node], None]] = {
+            "cond": self._import_cond,
+            "while_loop": self._import_while_loop,
+            "scan": self._import_scan,
+            "map_impl": self._import_map,
+        }
+        known = importers.get(str(operator))
+        if known is None:
+            super().import_higher_order(loc, node, operator)
+        else:
+            known(loc, node)
+
+    def _import_cond(self, loc: Location, node: Node) -> None:
         predicate, *branches, operands = node.args
         values = self._values(loc, operands)
         types = self._types(node.meta["val"])
@@ -49,7 +65,7 @@ class HigherOrderImporter(fx_importer.GraphNodeImporter):  # type: ignore[misc]
             self._end(loc, block, "torch.prim.If.yield", results, types)
         self._bind_results(node, list(op.results))
 
-    def _import_hop_while_loop(self, loc: Location, node: Node, hop: Any) -> None:
+    def _import_while_loop(self, loc: Location, node: Node) -> None:
         condition, body, carried, *others = node.args
         first = self._values(loc, carried)
         around = self._values(loc, others[0] if others else ())
@@ -65,16 +81,16 @@ class HigherOrderImporter(fx_importer.GraphNodeImporter):  # type: ignore[misc]
             typed = [self._cast(loc, block, *pair) for pair in zip(results, types, strict=True)]
             return holds(block, typed), typed
 
-        start = [self._cast(loc, self._b, *pair) for pair in zip(first, types, strict=True)]
-        limit = self._emit(loc, self._b).number(_FOREVER)
-        results = self._loop(loc, limit, holds(self._b, start), start, next_)
+        start = [self._cast(loc, self.block, *pair) for pair in zip(first, types, strict=True)]
+        limit = self._emit(loc, self.block).number(_FOREVER)
+        results = self._loop(loc, limit, holds(self.block, start), start, next_)
         self._bind_results(node, results)
 
-    def _import_hop_scan(self, loc: Location, node: Node, hop: Any) -> None:
+    def _import_scan(self, loc: Location, node: Node) -> None:
         combine, carried, sequences, others = node.args
         self._import_steps(loc, node, combine, carried, sequences, others)
 
-    def _import_hop_map_impl(self, loc: Location, node: Node, hop: Any) -> None:
+    def _import_map(self, loc: Location, node: Node) -> None:
         function, sequences, others = node.args
         self._import_steps(loc, node, function, (), sequences, others)
 
@@ -91,7 +107,7 @@ class HigherOrderImporter(fx_importer.GraphNodeImporter):  # type: ignore[misc]
         length = _Sizes(self, loc, [*sequences]).of(sequences[0].meta["val"].shape[0])
         known = _Sizes(self, loc, [*sequences, *carried, *others])
         first += [self._zeros(loc, node, like, known) for like in stacked]
-        start = [self._cast(loc, self._b, *pair) for pair in zip(first, types, strict=True)]
+        start = [self._cast(loc, self.block, *pair) for pair in zip(first, types, strict=True)]
         inputs = [item.meta["val"] for item in graph.graph.nodes if item.op == "placeholder"]
 
         def next_(block: Block, values: Sequence[Value]) -> tuple[Value, list[Value]]:
@@ -114,7 +130,7 @@ class HigherOrderImporter(fx_importer.GraphNodeImporter):  # type: ignore[misc]
             ]
             return self._emit(loc, block).boolean(True), typed
 
-        going = self._emit(loc, self._b).boolean(True)
+        going = self._emit(loc, self.block).boolean(True)
         self._bind_results(node, self._loop(loc, length, going, start, next_))
 
     def _loop(
@@ -130,13 +146,13 @@ class HigherOrderImporter(fx_importer.GraphNodeImporter):  # type: ignore[misc]
             "torch.prim.Loop", types, [limit, going, *start], regions=1, loc=loc, ip=self._at_end()
         )
         with loc:
-            block = Block.create_at_start(op.regions[0], [self._cc.torch_int_type, *types])
+            block = Block.create_at_start(op.regions[0], [self.cache.torch_int_type, *types])
         again, values = next_(block, list(block.arguments))
         self._end(loc, block, "torch.prim.Loop.condition", [again, *values], None)
         return list(op.results)
 
     def _at_end(self) -> InsertionPoint:
-        return InsertionPoint(self._b)
+        return InsertionPoint(self.block)
 
     def _graph(self, node: Node, attribute: Any) -> GraphModule:
         module = getattr(node.graph.owning_module, attribute.target)
@@ -147,7 +163,7 @@ class HigherOrderImporter(fx_importer.GraphNodeImporter):  # type: ignore[misc]
         self, loc: Location, block: Block, module: GraphModule, values: Sequence[Value]
     ) -> list[Value]:
         """Import a graph at the end of a block, with values for its inputs; return its results."""
-        inner = type(self)(self.fx_importer, self._c, self._cc, block)
+        inner = type(self)(self.fx_importer, self.context, self.cache, block)
         placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
         for placeholder, value in zip(placeholders, values, strict=True):
             wanted = self._types([placeholder.meta["val"]])[0]
@@ -156,7 +172,7 @@ class HigherOrderImporter(fx_importer.GraphNodeImporter):  # type: ignore[misc]
         outputs = module.graph.output_node().args[0]
         listed = outputs if isinstance(outputs, (list, tuple)) else [outputs]
         with InsertionPoint(block):
-            return [inner._import_argument(loc, item) for item in listed if item is not None]
+            return [inner.import_argument(loc, item) for item in listed if item is not None]
 
     def _end(
         self,
@@ -171,13 +187,13 @@ class HigherOrderImporter(fx_importer.GraphNodeImporter):  # type: ignore[misc]
         Operation.create(terminator, [], list(values), loc=loc, ip=InsertionPoint(block))
 
     def _values(self, loc: Location, given: Any) -> list[Value]:
-        return [self._import_argument(loc, item) for item in given]
+        return [self.import_argument(loc, item) for item in given]
 
     def _types(self, values: Any) -> list[Type]:
         listed = values if isinstance(values, (list, tuple)) else [values]
         return [
-            self._cc.torch_int_type if isinstance(value, (int, torch.SymInt))
-            else self._cc.value_info_to_type(value)
+            self.cache.torch_int_type if isinstance(value, (int, torch.SymInt))
+            else self.cache.value_info_to_type(value)
             for value in listed if value is not None
         ]  # fmt: skip
 
@@ -186,7 +202,7 @@ class HigherOrderImporter(fx_importer.GraphNodeImporter):  # type: ignore[misc]
         if not isinstance(value, (list, tuple)):
             self.bind_node_value(node, results[0])
             return
-        self._multi_result_nodes.add(node)
+        self.mark_multi_result(node)
         found = iter(results)
         for number, item in enumerate(value):
             self.bind_node_value(node, None if item is None else next(found), number)
@@ -199,11 +215,11 @@ class HigherOrderImporter(fx_importer.GraphNodeImporter):  # type: ignore[misc]
 
     def _truth(self, loc: Location, predicate: Any) -> Value:
         if isinstance(predicate, bool):
-            return self._emit(loc, self._b).boolean(predicate)
-        return self._as_bool(loc, self._import_argument(loc, predicate), self._b)
+            return self._emit(loc, self.block).boolean(predicate)
+        return self._as_bool(loc, self.import_argument(loc, predicate), self.block)
 
     def _as_bool(self, loc: Location, value: Value, block: Block) -> Value:
-        boolean = self._cc.torch_bool_type
+        boolean = self.cache.torch_bool_type
         if value.type == boolean:
             return value
         return self._emit(loc, block).make("aten.Bool.Tensor", boolean, value)
@@ -221,7 +237,7 @@ class HigherOrderImporter(fx_importer.GraphNodeImporter):  # type: ignore[misc]
 
     def _zeros(self, loc: Location, node: Node, like: torch.Tensor, known: _Sizes) -> Value:
         sizes = [known.of(size) for size in like.shape]
-        emit = self._emit(loc, self._b)
+        emit = self._emit(loc, self.block)
         listed, none = emit.integers(sizes), emit.none()
         dtype = emit.number(fx_importer.TORCH_DTYPE_TO_INT[like.dtype])
         type_ = self._types([like])[0]
@@ -247,16 +263,16 @@ class _Sizes:
             UnsupportedOpError: None of the tensors has it.
         """
         importer, loc = self.importer, self.loc
-        emit = importer._emit(loc, importer._b)
+        emit = importer._emit(loc, importer.block)
         if is_static(size):
             return emit.number(size)
         for node in self.tensors:
             value = node.meta["val"]
             if isinstance(value, torch.SymInt) and value.node.expr == size.node.expr:
-                return importer._import_argument(loc, node)
+                return importer.import_argument(loc, node)
             for axis, found in enumerate(getattr(value, "shape", ())):
                 if isinstance(found, torch.SymInt) and found.node.expr == size.node.expr:
-                    tensor = importer._import_argument(loc, node)
+                    tensor = importer.import_argument(loc, node)
                     return emit.make("aten.size.int", "!torch.int", tensor, emit.number(axis))
         raise UnsupportedOpError(
             f"a scan or map gives results of size {size}, which none of its inputs has; make that "

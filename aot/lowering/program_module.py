@@ -18,6 +18,7 @@ from ..capture.programs.fx_programs import STATE_PREFIX, FxPrograms
 from ..capture.prune_constants import without_constants
 from ..capture.signature import signature_of_capture, signature_of_program, with_constraints_of
 from ..capture.trace import TRACING_LOCK, capture
+from ..compat.modules import TRAINING_LAYERS
 from ..decompositions import current_aot_decompositions
 from ..decompositions.legalize_program import prepare
 from ..ir.builder import ModuleBuilder
@@ -213,11 +214,10 @@ def warn_of_training(mdl: Any) -> None:
     """Say when a layer that acts differently in training is exported in training mode."""
     if not isinstance(mdl, torch.nn.Module):
         return
-    kinds = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.modules.dropout._DropoutNd)
     active = [
         name
         for name, module in mdl.named_modules()
-        if module.training and isinstance(module, kinds)
+        if module.training and isinstance(module, TRAINING_LAYERS)
     ]
     if active:
         warn_user(

@@ -21,6 +21,7 @@ from pelton.runtime.errors import ArtifactError, MissingDependencyError
 from pelton.runtime.files import StrPath
 
 from ..capture.trace import TRACING_LOCK, tracing_settings
+from ..compat.onnx_registry import operators_without_form
 from ..spec.errors import ExportError, UnsupportedOpError
 from ..spec.sizes import is_static
 from .fx import ModuleSource, Port, Raised, raise_function
@@ -242,16 +243,7 @@ def _conversion_error(raised: Raised, program: ExportedProgram, error: Exception
 
 def unsupported_operators(program: ExportedProgram) -> list[str]:
     """Return the operators that torch.onnx has no form for, after its own decompositions."""
-    exporter = "torch.onnx._internal.exporter"
-    registration = importlib.import_module(f"{exporter}._registration")
-    decompositions = importlib.import_module(f"{exporter}._decomp")
-    registry = registration.ONNXRegistry.from_torchlib(opset_version=OPSET)
-    known = decompositions.get_onnx_implemented_overloads(registry)
-    table = decompositions.create_onnx_friendly_decomposition_table(known)
-    graph = program.run_decompositions(table).graph
-    targets = [node.target for node in graph.nodes if node.op == "call_function"]
-    operators = [target for target in targets if isinstance(target, torch._ops.OpOverload)]
-    missing = (str(found) for found in operators if not registry.is_registered(found))
+    missing = map(str, operators_without_form(program, OPSET))
     return list(dict.fromkeys(name for name in missing if not name.startswith(_LEFT_OUT)))
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
-from unittest import mock
 
+from ..compat.onnxscript import before_version_conversion, exact_rewrite_rules
 from ..spec.sizes import is_static
 
 _ITERATIONS = 2
@@ -29,7 +29,7 @@ def optimize(model: Any) -> None:
     passes.InlinePass()(model)
     for _ in range(_ITERATIONS):
         optimizer.fold_constants(model)
-        rewriter.rewrite(model, _exact_rules(rewriter))
+        rewriter.rewrite(model, exact_rewrite_rules())
     _select_by_gather(model.graph)
     _state_scales(model.graph)
     _widen_attention(model.graph)
@@ -228,18 +228,9 @@ def _static_size(value: Any, axis: int) -> int | None:
     return size if is_static(size) else None
 
 
-@contextlib.contextmanager
-def nested_subgraphs() -> Iterator[None]:
+def nested_subgraphs() -> AbstractContextManager[None]:
     """Let torch.onnx convert branches within loops, whose versions it states two ways (2.13)."""
-    owner = importlib.import_module("onnxscript.version_converter").ConvertVersionPass
-    convert = owner.call
-
-    def call(self: Any, model: Any) -> Any:
-        _agree_on_versions(model)
-        return convert(self, model)
-
-    with mock.patch.object(owner, "call", call):
-        yield
+    return before_version_conversion(_agree_on_versions)
 
 
 def _agree_on_versions(model: Any) -> None:
@@ -249,9 +240,3 @@ def _agree_on_versions(model: Any) -> None:
         for domain in [*stated]:
             if domain.startswith(_SUBGRAPHS):
                 stated[domain] = model.opset_imports[""]
-
-
-def _exact_rules(rewriter: Any) -> Sequence[Any]:
-    approximate = importlib.import_module("onnxscript.rewriter.rules.common._no_op").rules
-    left_out = {id(rule) for rule in approximate}
-    return [rule for rule in rewriter._DEFAULT_REWRITE_RULES if id(rule) not in left_out]

@@ -16,6 +16,8 @@ from pelton.runtime.call.signature import TensorSpec
 from pelton.runtime.call.sizes import Dim, Size, evaluate, linear
 
 from ..capture.trace import TRACING_LOCK, tracing_settings
+from ..compat.dynamo import is_user_error
+from ..compat.modules import share_members
 from ..spec.errors import DynamicShapeError, ExportError
 from ..spec.sizes import is_static
 from .fx import Port, Raised
@@ -42,7 +44,7 @@ def reexport(raised: Raised) -> ExportedProgram:
             first = first or error
     assert first is not None
     text = " ".join(str(first).split())[:600]
-    if isinstance(first, torch._dynamo.exc.UserError):
+    if is_user_error(first):
         raise DynamicShapeError(f"{raised.name}(): a size would be fixed: {text}") from first
     kind = type(first).__name__
     raise ExportError(f"{raised.name}() cannot be traced again: {kind}: {text}") from first
@@ -53,9 +55,7 @@ class _Interpreted(nn.Module):
 
     def __init__(self, graph_module: fx.GraphModule) -> None:
         super().__init__()
-        for name, value in graph_module.__dict__.items():
-            if name in ("_parameters", "_buffers", "_modules"):
-                self.__dict__[name] = value  # under their own names; torch.export exchanges them
+        share_members(self, graph_module)  # under their own names; torch.export exchanges them
         interpreter = fx.Interpreter(graph_module)
 
         def forward(*inputs: Any) -> Any:

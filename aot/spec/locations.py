@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 import sysconfig
 import traceback
 import warnings
@@ -21,6 +20,8 @@ import torch
 from iree.compiler.ir import Operation
 
 from pelton.runtime.errors import SourceLocation
+
+from ..compat.interpreter import calling_frame
 
 _MLIR_LOCATION = re.compile(r'"([^"]+)":(\d+)')
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
@@ -116,7 +117,7 @@ def location_of_function(function: Any) -> SourceLocation | None:
 
 def user_location(frame: FrameType | None = None) -> SourceLocation | None:
     """Return the innermost place in user code on the stack of `frame` (default: the caller's)."""
-    frame = frame or sys._getframe(1)
+    frame = frame or calling_frame(1)
     while frame is not None:
         if is_user_file(frame.f_code.co_filename):
             return SourceLocation(frame.f_code.co_filename, frame.f_lineno)

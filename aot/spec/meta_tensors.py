@@ -9,8 +9,9 @@ import contextlib
 from collections.abc import Iterable, Iterator, MutableMapping
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from ..compat.fake_tensors import FakeTensor, FakeTensorMode
+from ..compat.modules import tensor_tables
 from .errors import ExportError
 
 
@@ -96,8 +97,7 @@ def refuse_without_data(tensors: Iterable[tuple[str, torch.Tensor]]) -> None:
 def _places(module: torch.nn.Module) -> Iterator[MutableMapping[str, object]]:
     """Yield the dictionaries that hold a module's tensors: registered ones and attributes."""
     for submodule in module.modules():
-        yield submodule._parameters  # type: ignore[misc]
-        yield submodule._buffers  # type: ignore[misc]
+        yield from tensor_tables(submodule)
         yield vars(submodule)
 
 

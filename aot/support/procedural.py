@@ -20,8 +20,8 @@ from iree.compiler.ir import (
     Value,
 )
 from iree.compiler.ir import Type as IrType
-from torch.utils._pytree import TreeSpec, tree_flatten, tree_map
 
+from ..compat.pytrees import TreeSpec, tree_flatten, tree_map
 from ..ir.affinity import attributes_from_argument_device_affinities
 from ..ir.builder import GlobalAttributes, ModuleBuilder
 from ..procedural.globals.declaration import GlobalsDef

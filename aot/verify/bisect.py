@@ -12,6 +12,7 @@ from torch.fx import Node
 
 from pelton.runtime.progress import stage
 
+from ..compat.operators import OpOverload
 from ..ir.exported import ExportedModule
 from ..raising.fx import Raised
 from ..raising.torch_program import to_torch
@@ -153,7 +154,5 @@ def operator_name(node: Node) -> str:
     """Return what users know an operator as."""
     target = node.target
     return (
-        str(target)
-        if isinstance(target, torch._ops.OpOverload)
-        else str(getattr(target, "__name__", target))
+        str(target) if isinstance(target, OpOverload) else str(getattr(target, "__name__", target))
     )

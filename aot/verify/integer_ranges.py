@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from pelton.runtime.call.dtypes import DTYPES, DType
 from pelton.runtime.call.signature import ScalarSpec, Signature, TensorSpec
 
+from ..compat.dispatch import TorchDispatchMode
 from ..spec.errors import ExportError
 from .options import Numerics
 from .values import Bounds, InputMaker, InputPattern

@@ -152,7 +152,7 @@ def with_outputs(program: Raised, nodes: Sequence[Node]) -> Raised:
             clone = torch.ops.aten.clone.default
             outputs[node] = graph.call_function(clone, (copies[node],))
     graph.output(tuple(outputs[node] for node in nodes))
-    graph._codegen = torch.fx.graph.CodeGen()  # flat inputs, whatever the graph had
+    graph.set_codegen(torch.fx.graph.CodeGen())  # flat inputs, whatever the graph had
     module = GraphModule(program.graph_module, graph)
     return dataclasses.replace(program, graph_module=module, outputs=())
 

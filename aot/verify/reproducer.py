@@ -18,6 +18,7 @@ from pelton.runtime.archive.parameter import parameter_of
 from pelton.runtime.executable import load
 from pelton.runtime.files import atomic_write
 
+from ..compat.operators import OpOverload
 from ..ir.elements import dtype_row
 from ..ir.exported import ExportedModule
 from ..ir.module import write_module
@@ -102,7 +103,7 @@ class OpCase:
             kwargs = torch.fx.node.map_arg(node.kwargs, take)
         except LookupError:
             return None
-        plain = isinstance(node.target, torch._ops.OpOverload) or node.target is operator.getitem
+        plain = isinstance(node.target, OpOverload) or node.target is operator.getitem
         return OpCase(node.target, tuple(args), dict(kwargs), tensors) if plain else None
 
     def expression(self) -> str:
@@ -156,7 +157,7 @@ class _Numbers:
                 found = operator.attrgetter(str(node.target))(self._module)
                 if not isinstance(found, torch.Tensor):
                     raise LookupError(node)
-            elif isinstance(node.target, (torch._ops.OpOverload, types.BuiltinFunctionType)):
+            elif isinstance(node.target, (OpOverload, types.BuiltinFunctionType)):
                 args = torch.fx.node.map_arg(node.args, self.value)
                 found = node.target(*args)
             else:
@@ -200,7 +201,7 @@ def reproduce(case: OpCase, how: IsolatedBuild, folder: Path) -> Path | None:
         how: How it is compiled.
         folder: Where to write `reproduce.py`, `inputs.safetensors` and `module.mlir`.
     """
-    if not case.inputs or not isinstance(case.target, torch._ops.OpOverload):
+    if not case.inputs or not isinstance(case.target, OpOverload):
         return None
     for dynamic in (False, True):
         try:

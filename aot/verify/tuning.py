@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import torch
-from torch.utils import _pytree as pytree
 
 from pelton.runtime.archive import ParameterSource
 from pelton.runtime.executable import Executable, load
@@ -23,6 +22,7 @@ from pelton.runtime.files import StrPath
 from pelton.runtime.progress import stage
 
 from ..capture.example_inputs import example_call
+from ..compat import pytrees
 from ..ir.digest import compile_key, module_digest
 from ..ir.exported import ExportedModule, HasExported
 from ..ir.module import signatures_of
@@ -287,7 +287,7 @@ def _check(expected: Any, given: Any) -> None:
     Raises:
         AssertionError: They differ by more than rounding.
     """
-    pairs = zip(pytree.tree_leaves(expected), pytree.tree_leaves(given), strict=True)
+    pairs = zip(pytrees.tree_leaves(expected), pytrees.tree_leaves(given), strict=True)
     for wanted, found in pairs:
         if not isinstance(wanted, torch.Tensor):
             assert wanted == found, f"gave {found!r} where PyTorch gives {wanted!r}"

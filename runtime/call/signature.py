@@ -363,7 +363,19 @@ def _text(data: Any) -> str:
     return data
 
 
+_KINDS = frozenset(
+    kind.name
+    for kind in (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        inspect.Parameter.VAR_POSITIONAL,
+        inspect.Parameter.KEYWORD_ONLY,
+        inspect.Parameter.VAR_KEYWORD,
+    )
+)
+
+
 def _kind(data: Any) -> str:
-    if data not in inspect._ParameterKind.__members__:
+    if data not in _KINDS:
         raise ValueError(f"unknown kind of parameter {data!r}")
     return str(data)

@@ -5,12 +5,12 @@ IREE is imported when the first is asked for: programs of other engines run with
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..compat import disable_leak_checker, interpreter_dict
 from ..errors import DeviceError
 from .cpu import WORKER_STACK_BYTES, available_cpus
 
@@ -31,13 +31,7 @@ def _until_exit(name: str) -> dict[str, Any]:
     would reach for a device that is gone, if it were held by the globals of a module: those go
     first. The interpreter's own dictionary goes after the collection.
     """
-    api = ctypes.PyDLL(None)
-    api.PyInterpreterState_Get.restype = ctypes.c_void_p
-    api.PyInterpreterState_GetDict.argtypes = [ctypes.c_void_p]
-    api.PyInterpreterState_GetDict.restype = ctypes.c_void_p
-    address = api.PyInterpreterState_GetDict(api.PyInterpreterState_Get())
-    held: dict[str, Any] = ctypes.cast(address, ctypes.py_object).value
-    found: dict[str, Any] = held.setdefault(name, {})
+    found: dict[str, Any] = interpreter_dict().setdefault(name, {})
     return found
 
 
@@ -188,7 +182,7 @@ def _create(canonical: str, uri: str) -> Device:
     if index and not index.isdigit():
         raise DeviceError(f"device {uri!r}: the index after ':' must be a number")
     # torch.compile keeps objects until the process is gone, which the binding would print at exit.
-    iree._binding.disable_leak_checker()
+    disable_leak_checker()
     if driver_name == "local-task":
         flags = [f"--task_worker_stack_size={WORKER_STACK_BYTES}"]
         if _thread_count is not None:

@@ -13,6 +13,7 @@ import iree.runtime as iree
 import numpy as np
 
 from ..call.dtypes import DTYPES, DType
+from ..compat import dlpack_importer
 from ..errors import DeviceError, SignatureError
 from .host_arrays import (
     ArrayLibrary,
@@ -99,7 +100,7 @@ class HalTorchArrays(TorchArrays):
         super().__init__(torch)
         self._to_dlpack = torch.utils.dlpack.to_dlpack
         # What `torch.from_dlpack` does with a capsule, without asking whether it is one.
-        self._from_dlpack = getattr(torch._C, "_from_dlpack", torch.utils.dlpack.from_dlpack)
+        self._from_dlpack = dlpack_importer(torch)
 
     def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> tuple[Any, int]:
         """Return a buffer view; the tensor's memory is used when it can be used as it lies."""

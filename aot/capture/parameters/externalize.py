@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
+from ...compat.modules import load_state_dict_post_hooks
 from ...spec.tensor_traits import ExternalTensorTrait
 
 
@@ -123,7 +124,7 @@ def external_tensors(module: nn.Module) -> dict[str, ExternalTensorTrait]:
     """
     recorded: dict[str, ExternalTensorTrait] = {}
     for path, submodule in module.named_modules(remove_duplicate=False):
-        for hook in submodule._load_state_dict_post_hooks.values():
+        for hook in load_state_dict_post_hooks(submodule):
             if isinstance(hook, _ExternalNames):
                 recorded |= {
                     f"{path}.{key}" if path else key: trait for key, trait in hook.traits.items()

@@ -21,10 +21,11 @@ from torch.export.graph_signature import (
     OutputKind,
     OutputSpec,
 )
-from torch.utils._pytree import TreeSpec, tree_flatten
 
 from pelton.runtime.call import pytrees
 from pelton.runtime.call.signature import ConstantSpec, Leaf, Signature
+
+from ...compat.pytrees import TreeSpec, tree_flatten
 
 
 class _Mark(int):

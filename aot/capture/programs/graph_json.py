@@ -17,10 +17,11 @@ from typing import Any
 
 import sympy
 import torch
-from torch._ops import HigherOrderOperator, OpOverload
 from torch.export import ExportedProgram
-from torch.utils._pytree import treespec_dumps
 
+from ...compat import exported_programs
+from ...compat.operators import HigherOrderOperator, OpOverload, schema_of
+from ...compat.pytrees import treespec_dumps
 from ...spec.errors import ArtifactError, ExportError
 from ..guards import shape_env_of
 from ..trace import TRACING_LOCK, tracing_settings
@@ -61,16 +62,7 @@ def graph_to_json(program: ExportedProgram) -> dict[str, Any]:
         entry = flat_entry(len(list(_user_inputs(program))), len(signature.user_outputs))
         flat = rebuilt(program, program.graph, signature, entry)
         try:
-            text = (
-                _serializer()
-                .serialize(
-                    flat,
-                    serialize_state_dict=False,
-                    serialize_constants=False,
-                    serialize_example_inputs=False,
-                )
-                .exported_program
-            )
+            text = exported_programs.graph_to_json(flat)
         except Exception as error:
             reason = " ".join(str(error).split())[:400]
             raise ExportError(f"torch cannot write this program down: {reason}") from error
@@ -105,10 +97,7 @@ def graph_from_json(
         found = _without_code(data)
         hints = {str(symbol): int(value) for symbol, value in found.pop("hints").items()}
         with TRACING_LOCK, tracing_settings():
-            serializer = _serializer()
-            graph = serializer._dict_to_dataclass(serializer.ExportedProgram, found)
-            reader = serializer.ExportedProgramDeserializer()
-            program: ExportedProgram = reader.deserialize(graph, state_dict, constants)
+            program = exported_programs.program_from_json(found, state_dict, constants)
             _set_hints(program, hints)
             _set_containers(program)
     except ArtifactError:
@@ -121,13 +110,6 @@ def graph_from_json(
         ) from error
     _refuse_other_calls(program)
     return program
-
-
-def _serializer() -> Any:
-    """Return torch's serializer; it loads TorchDynamo, which takes as long as all else of ours."""
-    from torch._export.serde import serialize
-
-    return serialize
 
 
 def _without_code(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,7 +197,7 @@ def _set_containers(program: ExportedProgram) -> None:
             node.args = tuple(tuple(a) if isinstance(a, list) else a for a in node.args)
         value = node.meta.get("val")
         if isinstance(node.target, OpOverload) and isinstance(value, tuple):
-            if len(node.target._schema.returns) == 1:
+            if len(schema_of(node.target).returns) == 1:
                 node.meta["val"] = list(value)
     for module in program.graph_module.modules():
         if isinstance(module, torch.fx.GraphModule):
@@ -262,7 +244,7 @@ def _refuse_other_calls(program: ExportedProgram) -> None:
         ArtifactError: It does.
     """
     # The functions of Python that graphs call on sizes and tuples.
-    plain = {*_serializer()._SYM_OPS, operator.getitem}
+    plain = {*exported_programs.size_functions(), operator.getitem}
     for node in _nodes(program):
         if node.op in ("call_method", "call_module") or (
             node.op == "call_function"

@@ -10,6 +10,7 @@ import torch
 
 from pelton.runtime.archive import open_archive
 
+from ...compat.fake_tensors import FakeTensorMode
 from ...ir.builder import place_of
 from ...ir.elements import dtype_row
 from ...spec.errors import ArtifactError
@@ -102,7 +103,7 @@ def read_tensors(path: Path, records: Mapping[str, Mapping[str, Any]]) -> dict[s
         ArtifactError: One is missing, or is of another type or shape than its record says.
     """
     archive = open_archive(path, access="private")
-    mode = torch._subclasses.FakeTensorMode()
+    mode = FakeTensorMode()
     found = {}
     for name, record in records.items():
         dtype, shape = getattr(torch, record["dtype"]), tuple(record["shape"])

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...compat.symbolic import check
 from ...spec.sizes import is_static
 from ..registry import Family
 
@@ -30,8 +31,8 @@ def _true(x: Tensor) -> Tensor:
 def _count(kept: Tensor) -> Any:
     """Return how many elements of a vector are true, as a size."""
     count = kept.to(torch.int64).sum().item()
-    torch._check(count >= 0)  # type: ignore[no-untyped-call]
-    torch._check(count <= kept.shape[0])  # type: ignore[no-untyped-call]
+    check(count >= 0)
+    check(count <= kept.shape[0])
     return count
 
 

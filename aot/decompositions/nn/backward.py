@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._decomp import decomposition_table
-from torch._ops import OpOverload, OpOverloadPacket
 
+from ...compat.decomposition_tables import decomposition_table
+from ...compat.operators import OpOverload, OpOverloadPacket
 from ..registry import Family
 
 aten = torch.ops.aten

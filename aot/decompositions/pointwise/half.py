@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
-from torch.utils._pytree import tree_leaves, tree_map
 
+from ...compat.operators import OpOverload
+from ...compat.pytrees import tree_leaves, tree_map
 from ..registry import Decomposition, Family
 
 aten = torch.ops.aten

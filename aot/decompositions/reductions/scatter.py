@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
+from ...compat.operators import OpOverload
+from ...compat.symbolic import check
 from ...spec.sizes import is_static
 from ..real_types import ends_of
 from ..registry import Decomposition, Family
@@ -140,7 +141,7 @@ def repeat_interleave(repeats: Tensor, *, output_size: Any = None) -> Tensor:
     ends = repeats.to(torch.int64).cumsum(0)
     if output_size is None:
         output_size = ends[-1].item()
-        torch._check(output_size >= 0)  # type: ignore[no-untyped-call]
+        check(output_size >= 0)
     marks = torch.zeros(output_size + 1, dtype=torch.int64, device=repeats.device)
     marks = marks.scatter_add(0, ends, torch.ones_like(ends))
     return marks.cumsum(0).narrow(0, 0, output_size)

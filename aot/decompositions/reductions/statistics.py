@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
+from ...compat.operators import OpOverload, schema_of
 from ...spec.sizes import is_static
 from ..registry import Decomposition, Family
 
@@ -76,7 +76,7 @@ for _operator, _function in (
 
 
 def _spread_of_none(operator: OpOverload) -> Decomposition:
-    names = [argument.name for argument in operator._schema.arguments[1:]]
+    names = [argument.name for argument in schema_of(operator).arguments[1:]]
 
     def decomposition(x: Tensor, *args: Any, **kwargs: Any) -> Any:
         if not any(is_static(size) and size == 0 for size in x.shape):
@@ -85,7 +85,7 @@ def _spread_of_none(operator: OpOverload) -> Decomposition:
         dims = given.get("dim") or range(x.dim())
         shaped = torch.sum(x, list(dims), keepdim=bool(given.get("keepdim")))
         result = torch.full_like(shaped, math.nan)
-        return (result, result) if len(operator._schema.returns) == 2 else result
+        return (result, result) if len(schema_of(operator).returns) == 2 else result
 
     return decomposition
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph
 from torch.fx.experimental.symbolic_shapes import statically_known_true
-from torch.fx.passes.shape_prop import _extract_tensor_metadata
-from torch.utils._pytree import tree_map
-from torch.utils._sympy.value_ranges import bound_sympy
 
+from ...compat.fake_tensors import FakeTensorMode, tensor_metadata
+from ...compat.pytrees import tree_map
+from ...compat.symbolic import bound_sympy
 from ...spec.sizes import is_static
 
 
@@ -27,7 +26,7 @@ def fix_constant_sizes(graph: Graph, fake_mode: FakeTensorMode | None) -> None:
         if node.op == "call_function" and "val" in node.meta:
             node.meta["val"] = tree_map(lambda value: _fixed(value, fake_mode), node.meta["val"])
             if isinstance(node.meta["val"], Tensor):
-                node.meta["tensor_meta"] = _extract_tensor_metadata(node.meta["val"])
+                node.meta["tensor_meta"] = tensor_metadata(node.meta["val"])
 
 
 def _fixed(value: Any, fake_mode: FakeTensorMode) -> Any:

@@ -6,10 +6,10 @@ import operator
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 from torch.fx import Graph, Node
-from torch.fx.passes.shape_prop import _extract_tensor_metadata
 
+from ...compat.fake_tensors import FakeTensor, tensor_metadata
+from ...compat.operators import OpOverload, schema_of
 from ...spec.sizes import is_static
 
 aten = torch.ops.aten
@@ -34,16 +34,16 @@ def fill_empties(graph: Graph) -> None:
             node.kwargs = {"dtype": value.dtype, "device": value.device, "pin_memory": False}
             with value.fake_mode:
                 node.meta["val"] = aten.full.default(*node.args, **node.kwargs)
-            node.meta["tensor_meta"] = _extract_tensor_metadata(node.meta["val"])
+            node.meta["tensor_meta"] = tensor_metadata(node.meta["val"])
     graph.eliminate_dead_code()
 
 
 def _is_known_without_computing(node: Node) -> bool:
     value = node.meta.get("val")
-    if not isinstance(value, torch._subclasses.FakeTensor) or not _is_fixed(value):
+    if not isinstance(value, FakeTensor) or not _is_fixed(value):
         return False
     functional = node.target is operator.getitem or (
-        isinstance(node.target, OpOverload) and not node.target._schema.is_mutable
+        isinstance(node.target, OpOverload) and not schema_of(node.target).is_mutable
     )
     if not functional or node.target is aten.full.default:
         return False

@@ -7,10 +7,9 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-from torch._guards import detect_fake_mode
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Node, map_arg
-from torch.fx.passes.shape_prop import _extract_tensor_metadata
+
+from ...compat.fake_tensors import FakeTensorMode, detect_fake_mode, tensor_metadata
 
 Target = Callable[..., Any]
 
@@ -43,7 +42,7 @@ class Inserter:
         node.meta["val"] = self._evaluate(target, args, kwargs) if value is None else value
         node.meta.pop("tensor_meta", None)
         if isinstance(node.meta["val"], torch.Tensor):
-            node.meta["tensor_meta"] = _extract_tensor_metadata(node.meta["val"])
+            node.meta["tensor_meta"] = tensor_metadata(node.meta["val"])
         return node
 
     def become(self, target: Target, *args: Any, **kwargs: Any) -> None:

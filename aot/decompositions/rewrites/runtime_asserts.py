@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch.fx import Graph
 
+from ...compat.symbolic import check
+
 aten = torch.ops.aten
 
 CHECKS = (
@@ -14,7 +16,7 @@ CHECKS = (
     aten._assert_tensor_metadata.default,
     aten.sym_constrain_range.default,
     aten.sym_constrain_range_for_size.default,
-    torch._check,
+    check,
 )
 """Run-time checks: ranges of sizes are checked at the call, from the signature."""
 

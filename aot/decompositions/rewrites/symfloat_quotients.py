@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch.fx import Node
-from torch.utils._sympy.value_ranges import bound_sympy
+
+from ...compat.symbolic import bound_sympy
 
 aten = torch.ops.aten
 

@@ -8,8 +8,9 @@ from functools import cache
 import numpy as np
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
+
+from ...compat.fake_tensors import unset_fake_temporarily
 
 
 @cache

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
-from torch.utils._pytree import tree_map
 
+from ...compat.operators import OpOverload
+from ...compat.pytrees import tree_map
 from ...spec.sizes import is_static
 from ..registry import Decomposition, Family
 from .padding import padded_or_cut

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
+from ...compat.operators import OpOverload
 from ...spec.sizes import is_static
 from ..registry import Decomposition, Family
 from .pooling import each, spans_to_mend

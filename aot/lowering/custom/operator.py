@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import torch
-
+from ...compat.operators import FunctionSchema
 from ...spec.errors import ExportError, SourceLocation
 from .shapes import ShapePattern
 
@@ -34,7 +33,7 @@ class CustomOp:
     """
 
     name: str
-    schema: torch._C.FunctionSchema
+    schema: FunctionSchema
     body: Body
     shapes: ShapePattern | None
     location: SourceLocation | None
@@ -54,19 +53,19 @@ def find(name: str) -> CustomOp | None:
     return _REGISTERED.get(name)
 
 
-def key_of(schema: torch._C.FunctionSchema) -> str:
+def key_of(schema: FunctionSchema) -> str:
     """Return the name by which `find` knows an operator."""
     overload = f".{schema.overload_name}" if schema.overload_name else ""
     return schema.name.replace("::", ".") + overload
 
 
-def tensor_arguments(schema: torch._C.FunctionSchema) -> list[str]:
+def tensor_arguments(schema: FunctionSchema) -> list[str]:
     """Return the names of the arguments that are tensors, or may be."""
     return [argument.name for argument in schema.arguments if _is_tensor(argument.type)]
 
 
 def bind_arguments(
-    schema: torch._C.FunctionSchema, args: Sequence[Any], kwargs: dict[str, Any]
+    schema: FunctionSchema, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the value of each argument of a call by name."""
     given = dict(zip((argument.name for argument in schema.arguments), args, strict=False))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch._decomp import get_decompositions
 
+from ...compat.decomposition_tables import get_decompositions
 from ...decompositions import current_aot_decompositions
 from ...spec.errors import ExportError
 from ...spec.locations import user_location

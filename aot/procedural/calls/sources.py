@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from ...compat.operators import HigherOrderOperator, OpOverload, schema_of
+
 _COPIES = (
     "_to_copy", "alias", "clone", "contiguous", "copy", "detach", "flatten", "reshape", "to",
 )  # fmt: skip
@@ -37,13 +39,13 @@ def possible_sources(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
 
 
 def _is_any(target: Any) -> bool:
-    return isinstance(target, torch._ops.HigherOrderOperator) or "cat" in str(target)
+    return isinstance(target, HigherOrderOperator) or "cat" in str(target)
 
 
 def _may_be_operand(target: Any) -> bool:
     if target is operator.getitem or _is_any(target):
         return True
-    if not isinstance(target, torch._ops.OpOverload):
+    if not isinstance(target, OpOverload):
         return False
-    name = target._schema.name.partition("::")[2]
+    name = schema_of(target).name.partition("::")[2]
     return target.is_view or name in _COPIES or any(part in name for part in _CHANGES)

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 from iree.compiler.ir import FloatAttr, IntegerAttr, Location, Operation, Type
-from torch.utils._pytree import TreeSpec, tree_unflatten
 
+from ...compat.pytrees import TreeSpec, tree_unflatten
 from ...ir.builder import GlobalAttributes, ModuleBuilder
 from ...ir.elements import dtype_row, global_type
 from ...spec.errors import ExportError

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
-from torch.utils._pytree import TreeSpec, tree_flatten_with_path, tree_structure, tree_unflatten
 
 from ...capture.parameters.externalize import external_tensors
+from ...compat.pytrees import TreeSpec, tree_flatten_with_path, tree_structure, tree_unflatten
 from ...ir.builder import GlobalAttributes
 from ...spec.errors import ExportError
 from ...spec.locations import user_location

@@ -16,8 +16,8 @@ from iree.compiler.ir import (
     Type,
     Value,
 )
-from torch.utils._pytree import tree_map
 
+from ...compat.pytrees import tree_map
 from ...ir.builder import ModuleBuilder
 from ...ir.elements import dtype_row
 from ...spec.errors import ExportError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -10,6 +9,7 @@ from typing import Any, ClassVar, cast
 from iree.compiler.ir import Context, Location, Module, Operation, StringAttr
 
 from ...capture.trace import TRACING_LOCK
+from ...compat.interpreter import calling_frame
 from ...ir.builder import ModuleBuilder, ModuleBuilderOptions
 from ...ir.exported import ExportedModule
 from ...ir.module import run_passes, write_module
@@ -122,7 +122,7 @@ class CompiledModule:
             >>> CompiledModule.get_class_info(made).export_name
             'nothing'
         """
-        caller = sys._getframe(1).f_globals.get("__name__", __name__)
+        caller = calling_frame(1).f_globals.get("__name__", __name__)
         members = {"__module__": caller, **dct}
         made = type(name, (cls,), members, export_name=export_name, options=options)
         return cast("type[CompiledModule]", made)

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from iree.compiler.ir import FlatSymbolRefAttr, Location, Operation, StringAttr, Value
-from torch.utils._pytree import tree_structure, treespec_dumps
 
 from pelton.runtime.call import pytrees
 from pelton.runtime.call.signature import Parameter
 from pelton.runtime.errors import SignatureError
 
 from ...capture.arguments import shift
+from ...compat.pytrees import tree_structure, treespec_dumps
 from ...spec.inputs import NamedDimension
 from ..globals.live_globals import plain_tree
 from ..globals.types import AbstractIntrinsic, AbstractSize, AbstractTensor

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map_only
 
+from ...compat.pytrees import tree_map_only
 from ..calls.captured import Callee
 from ..calls.jittable import jittable
 from ..calls.programs import call

@@ -11,6 +11,7 @@ import torch
 from iree.compiler.dialects import tensor as tensor_dialect
 from iree.compiler.ir import Block, InsertionPoint, Operation, OpView, Type, Value
 
+from ...compat.pytrees import tree_leaves
 from ...ir.elements import dtype_row
 from .arithmetic import KIND_OF_DTYPE, index_constant
 from .intrinsics import Intrinsic
@@ -250,7 +251,7 @@ class IrTensor(Intrinsic):
     def __torch_function__(
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        leaves = torch.utils._pytree.tree_leaves((args, kwargs or {}))
+        leaves = tree_leaves((args, kwargs or {}))
         first = next(leaf for leaf in leaves if isinstance(leaf, IrTensor))
         return first.trace.call_torch(func, args, kwargs or {})
 

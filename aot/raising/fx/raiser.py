@@ -13,6 +13,7 @@ import torch
 from iree.compiler.ir import Block, Operation, Type, Value
 from torch.fx import Node
 
+from ...compat.symbolic import check
 from ...spec.errors import PeltonError, SourceLocation, UnsupportedOpError
 from ...spec.locations import LOCATION, location_of_op
 from .scope import KEPT, Scope, dtype_of, typed
@@ -196,7 +197,7 @@ class Raiser:
         if dtype_of(value) is None:
             return value
         size = self.as_number(value)
-        self.emit(torch._check, self.emit(_not_negative, size)).meta[KEPT] = True
+        self.emit(check, self.emit(_not_negative, size)).meta[KEPT] = True
         return size
 
     def typed_as(self, value: Any, type_: Type) -> Any:

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from iree.compiler.extras import fx_importer
 from iree.compiler.ir import Operation, StringAttr
-from torch._ops import OpOverload
 from torch.fx import Node
 
+from ...compat.operators import OpOverload, schema_of
 from . import effects
 from .raiser import HandlerTable, Raiser
 from .scope import dtype_of
@@ -72,7 +72,8 @@ def raise_operator(raiser: Raiser, op: Operation) -> None:
     overload = _RAISED_AS.get(overload, overload)
     args: list[Any] = []
     keywords: dict[str, Any] = {}
-    for value, formal in zip(raiser.values(op.operands), overload._schema.arguments, strict=False):
+    formals = schema_of(overload).arguments
+    for value, formal in zip(raiser.values(op.operands), formals, strict=False):
         actual = _decoded(value, formal)
         if not formal.kwarg_only:
             args.append(actual)
