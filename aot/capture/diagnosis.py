@@ -6,6 +6,7 @@ is traced once more with all sizes free, watching where each constraint on sizes
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -19,6 +20,8 @@ from ..compat.symbolic import backed_size_oblivious
 from ..spec.errors import DynamicShapeError, SourceLocation
 from ..spec.locations import is_installed_file, is_user_file, user_location
 from .arguments import Arguments, InputLeaf
+
+_LOG = logging.getLogger("pelton")
 
 _SIZE = re.compile(r"L\['leaves'\]\[(\d+)\]\.size\(\)\[(\d+)\]|L\['leaves'\]\[(\d+)\]")
 
@@ -138,13 +141,13 @@ def _watch(flat: torch.nn.Module, arguments: Arguments) -> _ConstraintLines:
     try:
         with backed_size_oblivious(True):
             torch.export.export(Watched(), examples, dynamic_shapes=(free,), strict=False)
-    except Exception:  # the diagnosis must never replace the error that it is about
-        pass
+    except Exception as error:  # the diagnosis must never replace the error that it is about
+        _LOG.debug("the trace with free sizes stopped early: %s", error)
     return watch
 
 
 def branches_on_size(flat: torch.nn.Module, arguments: Arguments) -> bool:
-    """Tell whether the user's own Python asks whether a size is 1.
+    """Return whether the user's own Python branches on a size being 1.
 
     Args:
         flat: The module that was traced.

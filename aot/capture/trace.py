@@ -30,6 +30,8 @@ from .diagnosis import branches_on_size, explain_failure, is_size_constraint
 from .side_effects import SideEffects, version_of
 from .stack_traces import program_lines
 
+_LOG = logging.getLogger("pelton")
+
 
 class _TracingLock:
     """torch's own lock of compilations, which may be taken again by the thread that has it.
@@ -280,7 +282,8 @@ def _trace(flat: _Flat, arguments: Arguments, strict: bool) -> ExportedProgram:
             try:
                 larger = [leaf.larger_example() for leaf in arguments.inputs]
                 program = _export(flat, arguments, larger, strict, oblivious=False)
-            except Exception:
+            except Exception as second:
+                _LOG.debug("the trace with larger examples failed as well: %s", second)
                 explain_failure(error, flat, arguments)
             flat.result.oblivious = False
             return program

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 
@@ -18,6 +19,8 @@ from ..compat.pytrees import tree_leaves, tree_map_only
 from .registry import Decomposition, DecompositionTable
 from .rewrites import rewrite_graph
 from .table import corrections, current_aot_decompositions
+
+_LOG = logging.getLogger("pelton")
 
 aten = torch.ops.aten
 
@@ -74,7 +77,7 @@ def must_retrace(program: ExportedProgram, functions: DecompositionTable) -> boo
 
 
 def applies(function: Decomposition, node: Node) -> bool:
-    """Tell whether a decomposition does not answer `NotImplemented` for what a node computes."""
+    """Return whether a decomposition applies to a node: it does not answer `NotImplemented`."""
     args, kwargs = tree_map_only(Node, lambda n: n.meta["val"], (node.args, node.kwargs))
     modes = [leaf.fake_mode for leaf in tree_leaves(args) if isinstance(leaf, FakeTensor)]
     mode = modes[0] if modes else None
@@ -82,7 +85,8 @@ def applies(function: Decomposition, node: Node) -> bool:
     try:
         with mode or nullcontext(), _no_new_sizes(shape_env):
             return function(*args, **kwargs) is not NotImplemented
-    except Exception:  # it cannot be told here; the trace that follows can
+    except Exception as error:  # not decidable here; the trace that follows reports what is wrong
+        _LOG.debug("%s on fake tensors failed, assumed to apply: %s", node.target, error)
         return True
 
 

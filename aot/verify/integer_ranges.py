@@ -6,7 +6,7 @@ input as it is; and else the widest range of a few with which the reference runs
 
 from __future__ import annotations
 
-import contextlib
+import logging
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -19,6 +19,8 @@ from ..compat.dispatch import TorchDispatchMode
 from ..spec.errors import ExportError
 from .options import Numerics
 from .values import Bounds, InputMaker, InputPattern
+
+_LOG = logging.getLogger("pelton")
 
 CANDIDATES: tuple[Bounds, ...] = ((-100, 100), (0, 100), (0, 9), (1, 9), (0, 1), (0, 0), (1, 1))
 """The ranges that are tried, the widest first, for integers of which nothing else is known."""
@@ -117,8 +119,8 @@ def _widest(
             for seed in range(3):
                 run(maker.make(sizes, InputPattern("random", seed)))
             return bounds
-        except Exception:
-            continue
+        except Exception as error:  # an index out of range, by trial
+            _LOG.debug("integers in %s are out of range: %s", bounds, error)
     return 0, 0
 
 
@@ -129,8 +131,11 @@ def _indexed(
     maker = InputMaker(signature, known)
     leaves = maker.make(sizes, InputPattern("zeros"))
     watch = _IndexWatch(leaves)
-    with watch, contextlib.suppress(Exception):  # what was seen up to an error counts
-        run(leaves)
+    try:
+        with watch:
+            run(leaves)
+    except Exception as error:  # the indexing observed before it counts
+        _LOG.debug("the watched run stopped early: %s", error)
     return watch.rows
 
 

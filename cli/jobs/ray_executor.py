@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import os
 from concurrent.futures import Future
 from typing import Any
@@ -11,6 +11,8 @@ from pelton.runtime.errors import DeviceError, MissingDependencyError
 
 from .matrix import Job
 from .work import Outcome, perform
+
+_LOG = logging.getLogger("pelton")
 
 
 class RayExecutor:
@@ -50,8 +52,10 @@ class RayExecutor:
     def close(self) -> None:
         """Interrupt what still runs, and leave Ray; one that was started here ends."""
         for reference in list(self._running.values()):
-            with contextlib.suppress(Exception):  # whatever state Ray is in, it is left
+            try:
                 self._ray.cancel(reference)
+            except Exception as error:  # Ray may have ended; it is shut down in any case
+                _LOG.debug("a job could not be cancelled: %s", error)
         self._ray.shutdown()
 
 

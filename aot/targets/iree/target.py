@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import hashlib
 import importlib.metadata
@@ -277,6 +276,7 @@ class IreeTarget:
         run = compile_file_isolated if options.isolate else compile_file
         as_tiled = replace(passes, channel_tile=0)
         failures: list[CompilerFailed] = []
+        tiling: CompilerFailed | None = None
         remaining = list(attempts.items())
         while remaining:
             optimization, level = remaining.pop(0)
@@ -284,22 +284,26 @@ class IreeTarget:
             channels_last = any(CHANNELS_LAST in flag for flag in optimization)
             try:
                 if passes.channel_tile and channels_last:
-                    with contextlib.suppress(CompilerFailed):  # at such tiles
+                    try:
                         run(source, path, asked, passes)
                         return _Compiled(options.level, level, failures)
+                    except CompilerFailed as error:
+                        tiling = error
                 run(source, path, asked, as_tiled)
             except CompilerFailed as error:
                 failures.append(error)
                 if len(failures) > 1 and failures[-2].diagnostics == error.diagnostics:
                     remaining = remaining[-1:]  # the simplest; the others would fail as well
                 continue
-            return _Compiled(options.level, level, failures)
+            return _Compiled(options.level, level, failures, tiling=tiling)
         if any(_STACK_LIMIT in failure.diagnostics for failure in failures):
             # Code for tiles as large as it likes; our runtime gives its threads the stack for it.
             simplest = list(attempts)[-1]
-            with contextlib.suppress(CompilerFailed):
+            try:
                 run(source, path, [*flags, *simplest, *options.flags, _LARGE_STACK], as_tiled)
                 return _Compiled(options.level, attempts[simplest], failures, large_stack=True)
+            except CompilerFailed as error:
+                failures.append(error)
         asked = [*flags, *next(iter(attempts)), *options.flags]
         name = f"target {self.name!r}"
         raise compile_error(failures[0].diagnostics, source, asked, name) from None
@@ -328,13 +332,17 @@ class _Compiled:
     used: int
     failures: Sequence[CompilerFailed]
     large_stack: bool = False
+    tiling: CompilerFailed | None = None
 
     @property
     def notes(self) -> list[str]:
         """What the artifact says of it."""
+        if self.tiling is not None:
+            refusal = f"IREE refused larger convolution tiles: {_first_line(self.tiling)}"
+            return [refusal, *replace(self, tiling=None).notes]
         if not self.failures:
             return []
-        reason = self.failures[0].diagnostics.strip().splitlines()[:1] or ["no reason given"]
+        reason = _first_line(self.failures[0])
         if self.large_stack:
             return [
                 "compiled with large tiles on the stack: IREE's own tools run it with "
@@ -342,7 +350,7 @@ class _Compiled:
             ]
         return [
             f"compiled with optimization level {self.used}, as IREE failed at level {self.asked} "
-            f"(optimization_level={self.used} would save that attempt): {reason[0][:200]}"
+            f"(optimization_level={self.used} would save that attempt): {reason}"
         ]
 
     @property
@@ -353,6 +361,11 @@ class _Compiled:
             and not self.large_stack
             and (self.asked, self.used) != (DEFAULT_LEVEL, 2)
         )
+
+
+def _first_line(failure: CompilerFailed) -> str:
+    lines = failure.diagnostics.strip().splitlines()
+    return lines[0][:200] if lines else "no reason given"
 
 
 def cuda_architecture(name: str) -> tuple[str, str]:
