@@ -96,7 +96,13 @@ for _dtype in DTYPES.values():
 
 
 def add_input_option(parser: argparse.ArgumentParser, metavar: str, help: str) -> None:
-    """Add `--input`, which may be repeated and is read by `parse_input`."""
+    """Add `--input`, which may be repeated and is read by `parse_input`.
+
+    Args:
+        parser: The parser of a subcommand.
+        metavar: The name of the value in the help text.
+        help: The help text.
+    """
     parser.add_argument(
         "--input",
         dest="inputs",

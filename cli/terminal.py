@@ -44,7 +44,13 @@ class Stages:
                 self._shown = None
 
     def advance(self, what: str, done: int, total: int) -> None:
-        """Show how far the stage is: `done` of `total` steps of what is being done."""
+        """Show how far the stage is: `done` of `total` steps of what is being done.
+
+        Args:
+            what: The step in progress.
+            done: How many steps are done.
+            total: How many there are.
+        """
         if self._shown is not None:
             progress, task, name = self._shown
             percent = 100 * done // max(total, 1)

@@ -26,7 +26,13 @@ def tell_fallback(module: GraphModule, error: PeltonError, target: str) -> None:
 
 
 def tell(module: GraphModule, text: str, location: SourceLocation | None = None) -> None:
-    """Warn about a graph at a line of the user's; by default at its first."""
+    """Warn about a graph at a line of the user's; by default at its first.
+
+    Args:
+        module: The graph.
+        text: The warning.
+        location: The user's line; None: that of the graph's first call.
+    """
     location = location or _first_location(module)
     if location is None:
         warnings.warn(text, UserWarning, stacklevel=2)

@@ -26,7 +26,13 @@ aten = torch.ops.aten
 
 
 def dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    """Return what `aten.native_dropout` does, with the drawing of its mask apart."""
+    """Return what `aten.native_dropout` does, with the drawing of its mask apart.
+
+    Args:
+        x: The tensor.
+        p: The probability that an element is zeroed.
+        train: Whether to drop anything; False: x is returned as it is.
+    """
     if train is False or p == 0:
         return x.clone(), torch.ones_like(x, dtype=torch.bool)
     mask = aten.bernoulli.p(torch.empty_like(x, dtype=torch.bool), 1 - p)

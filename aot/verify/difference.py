@@ -36,6 +36,11 @@ class Difference:
 def difference(wanted: Any, got: Any, options: Numerics) -> Difference:
     """Compare a result, a tensor or a number, with the wanted one.
 
+    Args:
+        wanted: The expected result.
+        got: The result of the artifact.
+        options: The tolerances.
+
     Example:
         >>> found = difference(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.5]), Numerics())
         >>> found.absolute, found.problem

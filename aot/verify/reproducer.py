@@ -84,7 +84,14 @@ class OpCase:
         program: Raised,
         inputs: Sequence[Any],
     ) -> OpCase | None:
-        """Return the call of a node; None for one that is not of tensors and plain values."""
+        """Return the call of a node; None for one that is not of tensors and plain values.
+
+        Args:
+            node: The call.
+            values: The tensors that calls of the graph gave.
+            program: The graph.
+            inputs: Its inputs.
+        """
         placeholders = [n for n in program.graph_module.graph.nodes if n.op == "placeholder"]
         known: dict[Node, Any] = dict(zip(placeholders, inputs, strict=True))
         known.update(values)

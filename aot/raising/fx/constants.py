@@ -94,6 +94,11 @@ class Constants:
 def borrowed(data: Any, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     """Return bytes as a tensor over the same memory, which must not be written to.
 
+    Args:
+        data: The bytes, little-endian and contiguous.
+        shape: The sizes of the tensor.
+        dtype: Its element type.
+
     Example:
         >>> borrowed(bytes([1, 0, 2, 0]), (2,), torch.int16)
         tensor([1, 2], dtype=torch.int16)

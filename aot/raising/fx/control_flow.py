@@ -45,12 +45,24 @@ def tensors_of(raiser: Raiser, values: Sequence[Value]) -> list[Node]:
 
 
 def typed_as(raiser: Raiser, tensors: Sequence[Node], types: Sequence[Type]) -> list[Any]:
-    """Return tensors in the forms that values of some types have."""
+    """Return tensors in the forms that values of some types have.
+
+    Args:
+        raiser: The walk over the function.
+        tensors: The nodes, one for each type.
+        types: The MLIR types of the values.
+    """
     return [raiser.typed_as(value, type_) for value, type_ in zip(tensors, types, strict=True)]
 
 
 def raise_check(raiser: Raiser, ops: Iterable[Operation], wrong: Any) -> None:
-    """Raise a branch that stops the program as a check that its condition is false."""
+    """Raise a branch that stops the program as a check that its condition is false.
+
+    Args:
+        raiser: The walk over the function.
+        ops: The operations of the branch; one of them is the check, with its message.
+        wrong: The condition of the branch: a node, or a Python bool.
+    """
     message = next(
         StringAttr(op.attributes["message"]).value if "message" in op.attributes else ""
         for op in ops

@@ -268,7 +268,13 @@ def identifier(name: str) -> str:
 
 
 def extents(raiser: Raiser, type_: Type, dynamic: Sequence[Value]) -> list[Any]:
-    """Return the sizes of a tensor type, with values for its dynamic ones."""
+    """Return the sizes of a tensor type, with values for its dynamic ones.
+
+    Args:
+        raiser: The walk over the function.
+        type_: The tensor type.
+        dynamic: The values of its dynamic sizes, in order.
+    """
     tensor = tensor_type(type_)
     assert tensor is not None
     given = iter(dynamic)

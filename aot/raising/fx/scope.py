@@ -64,11 +64,23 @@ class Scope:
         return self.captured[outer]
 
     def call(self, target: Callable[..., Any], args: Any, kwargs: Any) -> Node:
-        """Add a call; values of outer graphs among the arguments become inputs."""
+        """Add a call; values of outer graphs among the arguments become inputs.
+
+        Args:
+            target: The function to call.
+            args: Its positional arguments, with nodes.
+            kwargs: Its keyword arguments, with nodes.
+        """
         return self.graph.call_function(target, map_arg(args, self.use), map_arg(kwargs, self.use))
 
     def attribute(self, name: str, value: Any, dtype: torch.dtype | None = None) -> Node:
-        """Add a reference to a tensor or module that the graph owns."""
+        """Add a reference to a tensor or module that the graph owns.
+
+        Args:
+            name: The name of the attribute.
+            value: The tensor or module.
+            dtype: The element type of a tensor.
+        """
         self.attributes[name] = value
         return typed(self.graph.get_attr(name), dtype)
 

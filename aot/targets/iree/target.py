@@ -179,6 +179,11 @@ class IreeTarget:
     def build(self, exported: ExportedModule, path: Path, options: IreeOptions) -> Artifact:
         """Compile a module to a `.vmfb`.
 
+        Args:
+            exported: The module.
+            path: The file to write.
+            options: What `options` returned.
+
         Raises:
             CompileError: IREE failed; has the diagnostics and a reproducer.
         """

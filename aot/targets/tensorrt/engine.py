@@ -104,6 +104,11 @@ def inspected(library: Library, logger: Any, engine: Engine) -> Any:
     """Return what TensorRT's engine inspector says of the layers, as JSON; None without a GPU.
 
     It reads loaded engines only, and loading one takes a GPU that the engine is for.
+
+    Args:
+        library: TensorRT or TensorRT-RTX.
+        logger: Its logger.
+        engine: The engine that was built.
     """
     if not torch.cuda.is_available():
         return None

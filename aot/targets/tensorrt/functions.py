@@ -65,6 +65,11 @@ class Parsed:
 def onnx_program(source: ModuleSource, name: str, options: TensorRTOptions) -> OnnxProgram:
     """Return an entry point as the ONNX model that TensorRT gets.
 
+    Args:
+        source: The module.
+        name: The entry point.
+        options: What the user asked for.
+
     Raises:
         UnsupportedOpError: Operators that have no form in ONNX; all of them.
         DynamicShapeError: A size would be fixed that may vary.
@@ -94,6 +99,11 @@ def network_of(
 
 def parsed(program: OnnxProgram, network: Network, options: TensorRTOptions) -> Parsed:
     """Return a model with its network and the sizes that its engine is for.
+
+    Args:
+        program: The ONNX model.
+        network: Its network.
+        options: What the user asked for, with profiles.
 
     Raises:
         DynamicShapeError: A dynamic dimension has no upper bound.

@@ -218,7 +218,13 @@ def location_of_onnx_node(node: Any) -> SourceLocation | None:
 
 
 def unsupported(function: str, found: Sequence[Refusal], log: Log) -> UnsupportedOpError:
-    """Return the error for a function that TensorRT cannot take."""
+    """Return the error for a function that TensorRT cannot take.
+
+    Args:
+        function: The entry point.
+        found: The refused operators.
+        log: The log of the parser, for a reason where none was found.
+    """
     listed = "; ".join(map(str, found)) or "; ".join(log.errors[:3]) or "no reason was given"
     return UnsupportedOpError(
         f"{function}(): TensorRT cannot take {listed}",

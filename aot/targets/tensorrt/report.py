@@ -30,6 +30,12 @@ def report_on(
 ) -> FunctionReport:
     """Return what TensorRT would take of an entry point.
 
+    Args:
+        library: TensorRT or TensorRT-RTX.
+        source: The module.
+        name: The entry point.
+        options: What the user asked for.
+
     Raises:
         ParameterError: External parameters are missing, or of another type or shape.
     """

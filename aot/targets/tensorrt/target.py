@@ -92,6 +92,11 @@ class TensorRTTarget:
     def build(self, exported: ExportedModule, path: Path, options: TensorRTOptions) -> Artifact:
         """Compile a module to a `.trtm` package.
 
+        Args:
+            exported: The module, with the values of its external parameters.
+            path: The file to write.
+            options: What `options` returned.
+
         Raises:
             UnsupportedOpError: TensorRT cannot take some functions; names all of them with all of
                 their operators.
