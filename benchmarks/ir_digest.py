@@ -32,8 +32,8 @@ from pelton import aot
 HERE = Path(__file__).parent
 FILES = ("ir_functions.py", "ir_modules.py", "ir_procedural.py")
 COMPILED = (
-    "arithmetic", "reductions", "indexing", "conv_net", "block", "cache", "varied_external",
-    "attention_half", "while_loop", "custom_expanded", "fx_programs", "procedural_flow",
+    "arithmetic", "reductions", "conv_net", "block", "cache", "varied_external", "attention_half",
+    "while_loop", "custom_expanded", "fx_programs", "procedural_flow", "procedural_calls",
 )  # fmt: skip
 """Programs that are compiled, for one processor wherever it is done."""
 ONNX = ("conv_net", "block", "varied", "while_loop", "recurrent")
@@ -46,6 +46,7 @@ def programs(file: str) -> types.ModuleType:
     """Run a file of programs under its bare name, so that no location has this folder."""
     module = types.ModuleType(file.removesuffix(".py"))
     sys.modules[module.__name__] = module
+    torch.manual_seed(0)
     exec(compile((HERE / file).read_text(), file, "exec"), module.__dict__)
     return module
 
