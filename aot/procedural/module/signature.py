@@ -1,4 +1,4 @@
-"""The signatures of procedures, which travel in the artifact."""
+"""Signatures of procedures, as the artifact stores them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ...capture.dynamic_shapes import UNKNOWN
 from ...ir.elements import dtype_row
 from ...spec.errors import ExportError
 from ...spec.inputs import NamedDimension
+from ...spec.sizes import is_static
 from ...spec.versions import versions
 from ..globals.types import AbstractScalar, AbstractSize, AbstractTensor
 from ..values.arithmetic import is_float
@@ -26,10 +27,10 @@ def signature_of(procedure: Procedure, mutates: tuple[str, ...]) -> Signature:
 
     Args:
         procedure: The procedure.
-        mutates: The names of the state that it changes, itself or through what it calls.
+        mutates: The names of the state that it mutates, itself or by its calls.
 
     Raises:
-        ExportError: A dimension has different bounds in two places.
+        ExportError: A dimension has different bounds in two arguments.
     """
     dims = _Dims(procedure)
     inputs = tuple(dims.input(index, path) for index, path in procedure.paths().items())
@@ -60,10 +61,10 @@ class _Dims:
         leaf = self._procedure.leaves[index]
         if isinstance(leaf, AbstractTensor):
             shape = tuple(
-                size if isinstance(size, int) else self._dim(leaf, axis, path)
+                size if is_static(size) else self._dim(leaf, axis, path)
                 for axis, size in enumerate(leaf.size)
             )
-            for axis, value in self._proxies[index].stated_sizes().items():
+            for axis, value in self._proxies[index].known_dim_values().items():
                 self._names.setdefault(value, str(shape[axis]))
             return TensorSpec(dtype_row(leaf.dtype, path), shape)
         if isinstance(leaf, AbstractSize):
@@ -93,12 +94,12 @@ class _Dims:
     def result(self, leaf: Any) -> Leaf:
         """Return the leaf of one result."""
         if isinstance(leaf, IrTensor):
-            stated = leaf.stated_sizes()
+            stated = leaf.known_dim_values()
             shape = tuple(
                 self._names.get(stated[axis], UNKNOWN) if axis in stated else size
                 for axis, size in enumerate(leaf.type_shape)
             )
-            shape = tuple(UNKNOWN if isinstance(s, int) and s < 0 else s for s in shape)
+            shape = tuple(UNKNOWN if is_static(s) and s < 0 else s for s in shape)
             return TensorSpec(dtype_row(leaf.dtype, "a result"), shape)
         if isinstance(leaf, IrScalar):
             return ScalarSpec(_kind(leaf.kind))
