@@ -1,4 +1,4 @@
-"""Passes over traced functions, by name."""
+"""Passes over torch functions, by name."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 
 def functorch_functionalize(gm_callable: Callable[..., Any], *args: Any) -> GraphModule:
-    """Return the graph of a function in which nothing is changed in place.
+    """Return the graph of a function without in-place operations.
 
-    Changes of arguments are kept as a final copy; changes of other tensors become new values.
+    In-place changes of arguments become a final `copy_`; those of other tensors become new values.
 
     Args:
         gm_callable: A function of tensors, or a graph module.

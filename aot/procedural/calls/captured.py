@@ -26,16 +26,17 @@ from ..values.current import new_ir_trace_scope
 
 @dataclass(frozen=True)
 class Callee:
-    """A torch function or module to call, and how it is captured.
+    """A torch function or module to call, and the options of its capture.
 
     Attributes:
         function: The function, bound method or module.
         name: Name of its function in the MLIR module.
-        key: What distinguishes it from others; default: the function itself.
+        key: The identity under which captures are shared; None: the function itself.
         decompositions: The operators to decompose; None: the current table.
-        dynamic_shapes: Which sizes are dynamic even if they are known, as for `torch.export`.
+        dynamic_shapes: Sizes that are dynamic even if they are static in the call, as for
+            `torch.export`.
         state: Prefix of the symbols of its parameters and buffers.
-        tensors_of_numbers: Pass traced integers as 0-d tensors, not as Python integers.
+        scalars_as_tensors: Whether traced integers are passed as 0-d tensors, not as integers.
     """
 
     function: Callable[..., Any]
@@ -44,23 +45,23 @@ class Callee:
     decompositions: Mapping[Any, Any] | None = None
     dynamic_shapes: Any = None
     state: str = "__auto"
-    tensors_of_numbers: bool = False
+    scalars_as_tensors: bool = False
 
 
 class CapturedProgram:
-    """A captured program: called by its name, imported later.
+    """A captured program, called by its symbol and imported after all procedures are traced.
 
     Args:
         symbol: Name of its function in the MLIR module.
         program: The program.
-        capture: What it was captured as.
+        capture: The capture that it comes from.
         tensors: The names of its tensors.
         state: Prefix of the symbols of its tensors.
         public: Whether it is an entry point.
 
     Attributes:
-        changed: The tensors of the module that it changes.
-        function: Its function, once imported.
+        changed: The parameters and buffers that it mutates.
+        function: Its function in the MLIR module, once imported.
     """
 
     def __init__(
@@ -92,10 +93,10 @@ class CapturedProgram:
 
         Args:
             builder: The module.
-            mutable: The tensors that any program of the module changes.
+            mutable: The tensors that any program of the module mutates.
 
         Raises:
-            UnsupportedOpError: Operators without a lowering; all of them.
+            UnsupportedOpError: Some operators have no lowering; names all of them.
         """
         self.function = import_program(
             builder,
@@ -109,7 +110,7 @@ class CapturedProgram:
 
 
 class ProgramTable:
-    """The programs that the procedures of one module call.
+    """The captured programs of one module, by callee and argument types.
 
     Args:
         builder: The module.
@@ -131,10 +132,10 @@ class ProgramTable:
         return len(self._by_key)
 
     def find(self, callee: Callee, arguments: Arguments) -> CapturedProgram:
-        """Return the program of a callee for arguments of certain types, captured at most once.
+        """Return the program of a callee for the types of the arguments, captured at most once.
 
         Raises:
-            ExportError: It cannot be captured.
+            ExportError: The callee cannot be captured.
         """
         key = (callee.key or callee.function, id(callee.decompositions), *_key_of(arguments))
         found = self._by_key.get(key)
@@ -154,14 +155,14 @@ class ProgramTable:
         return CapturedProgram(symbol, program, captured, tensors, state=callee.state)
 
     def add(self, program: CapturedProgram) -> None:
-        """Enter a program that was captured elsewhere."""
+        """Add a program that was captured elsewhere."""
         self._by_key[program] = program
 
     def import_all(self) -> None:
-        """Add all programs to the module, with the tensors mutable that any of them changes.
+        """Add all programs to the module; tensors that any of them mutates are mutable globals.
 
         Raises:
-            UnsupportedOpError: Operators without a lowering.
+            UnsupportedOpError: Some operators have no lowering.
         """
         programs = list(self._by_key.values())
         mutable = [tensor for program in programs for tensor in program.changed]
@@ -175,7 +176,7 @@ class ProgramTable:
 
 
 def _key_of(arguments: Arguments) -> Iterator[Hashable]:
-    """Yield what distinguishes arguments that need a program of their own."""
+    """Yield the parts of a key that is equal for arguments that can share a program."""
     for parameter in arguments.parameters:
         yield parameter.name, parameter.kind, json.dumps(parameter.tree)
     inputs = {leaf.index: leaf for leaf in arguments.inputs}
@@ -184,7 +185,7 @@ def _key_of(arguments: Arguments) -> Iterator[Hashable]:
             yield "tied", arguments.ties[index]
             continue
         if index not in inputs:
-            yield _constant_key(leaf)
+            yield constant_key(leaf)
             continue
         example, axes = inputs[index].example, inputs[index].axes
         if isinstance(example, torch.Tensor):
@@ -194,11 +195,21 @@ def _key_of(arguments: Arguments) -> Iterator[Hashable]:
             yield int
 
 
-def _constant_key(value: Any) -> Hashable:
+def constant_key(value: Any) -> Hashable:
+    """Return a key that is equal for constants that a program cannot tell apart.
+
+    Example:
+        >>> constant_key(1) == constant_key(True), constant_key(0.0) == constant_key(-0.0)
+        (False, False)
+        >>> constant_key(float("nan")) == constant_key(float("nan"))
+        True
+    """
     if isinstance(value, slice):
-        return slice, value.start, value.stop, value.step
+        return slice, *map(constant_key, (value.start, value.stop, value.step))
+    if isinstance(value, (float, complex)):
+        return type(value), repr(value)
     try:
         hash(value)
     except TypeError:
-        return id(value)  # the table keeps it alive
+        return id(value)  # unique while the table refers to the arguments
     return type(value), value

@@ -1,4 +1,4 @@
-"""Torch functions as part of a module: traced once for each distinct signature, and shared."""
+"""Jittables: torch functions that procedures call, traced once per signature and shared."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from .programs import call
 class jittable:
     """A torch function that procedures can call.
 
-    It is traced with torch.export the first time that it is called with arguments of certain
-    types, and becomes one private function of the module; further calls with such types share it.
-    Traced integers arrive as Python integers (of at least 0), other traced numbers as 0-d tensors;
-    Python values are constants. Tensors that it closes over, and the parameters of the module if
-    it is a bound method, are globals of the module. Changing an argument in place changes it for
-    the procedure. Outside of procedures it is the plain function.
+    The first call with arguments of some types traces it with torch.export into one private
+    function of the module; further calls with the same types share that function. It receives
+    traced integers as Python integers (at least 0) and other traced scalars as 0-d tensors; Python
+    values are constants. Tensors that it closes over, and the parameters of the module if it is a
+    bound method, are globals of the module. An in-place operation on an argument changes the
+    procedure's value. Outside of procedures it is the plain function.
 
     Args:
         wrapped_f: The function, or a bound method of an `nn.Module`.
-        decompose_ops: Operators to decompose as torch does, besides the current table.
-        decomposition_table: The decompositions to use, in place of the current table.
-        dynamic_shapes: Sizes that are dynamic even where they are known at the call, by parameter,
-            as for `torch.export.export`; one function then serves several sizes.
+        decompose_ops: Operators to decompose as torch does, in addition to the current table.
+        decomposition_table: The decompositions to use instead of the current table.
+        dynamic_shapes: Sizes that are dynamic even where they are static in the call, by
+            parameter, as for `torch.export.export`; one function then serves several sizes.
         function_name: Name of the function in the module; default: its own.
-        passes: Names of the passes that prepare it; `functorch_functionalize` is always done.
+        passes: Names of passes to run on it; `functorch_functionalize` always runs.
 
     Raises:
-        ExportError: An unknown pass.
+        ExportError: A pass is unknown, or `wrapped_f` cannot be called.
 
     Example:
         >>> @jittable
@@ -81,7 +81,7 @@ class jittable:
         self.__doc__ = getattr(wrapped_f, "__doc__", None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Emit a call where a procedure is being traced, else call the function."""
+        """Emit a call while a procedure is traced, else call the function."""
         trace = ir_trace_or_none()
         if trace is None:
             return self.wrapped_f(*args, **kwargs)
@@ -97,9 +97,9 @@ class jittable:
         """Emit a call in a procedure; return its result with traced values in it.
 
         Args:
-            proc_trace: The trace of the procedure.
+            proc_trace: The procedure that calls.
             py_args: Traced values, tensors, constants, collections of globals, and containers.
-            dynamic_shapes: More dynamic sizes, by parameter.
+            dynamic_shapes: Further dynamic sizes, by parameter.
             py_kwargs: Keyword arguments of the same kinds.
 
         Raises:

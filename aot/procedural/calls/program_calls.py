@@ -21,24 +21,24 @@ from ..values import arithmetic, tensor_ops
 from ..values.scalars import IrImmediateScalar, Size
 from ..values.services import TraceServices
 from ..values.sizes import DYNAMIC
-from ..values.tensors import ANYWHERE, FRESH, IrImmediateTensor, IrTensor
+from ..values.tensors import MAY_ALIAS_ANY, NO_ALIAS, IrImmediateTensor, IrTensor
 from .captured import CapturedProgram
-from .sources import possible_sources
+from .sources import aliased_inputs
 
 
 def emit_program_call(trace: TraceServices, callee: CapturedProgram, arguments: Arguments) -> Any:
     """Emit a call of a captured program; return its result with traced values in it.
 
-    What the program relies on (sizes that must be equal, or lie in a range) is checked when the
-    call runs, unless it is known now.
+    The program's guards (equal sizes, ranges) are checked when the call runs, or now where the
+    sizes are static.
 
     Args:
         trace: The procedure that calls.
         callee: The program.
-        arguments: Arguments of the types that it was captured with.
+        arguments: Arguments of the types for which it was captured.
 
     Raises:
-        ProcedureTraceError: A size is known to be wrong.
+        ProcedureTraceError: A static size violates a guard.
     """
     return _Call(trace, callee, arguments).emit()
 
@@ -76,7 +76,7 @@ class _Call:
         return self._finish(outputs, inputs)
 
     def _finish(self, outputs: list[Any], inputs: list[tuple[InputLeaf, torch.fx.Node]]) -> Any:
-        """Give changed arguments their new values; return the result in its structure."""
+        """Assign mutated arguments their new values; return the result in its structure."""
         by_node = {node: self._value(leaf) for leaf, node in inputs}
         changed = self.callee.program.changed_inputs
         for node, value in zip(changed, outputs, strict=False):
@@ -94,7 +94,7 @@ class _Call:
         return given.value
 
     def _sizes_of(self, leaf: InputLeaf, val: Any) -> Iterator[tuple[str, Any, Size]]:
-        """Yield what each size is called, the program's expression of it, and the size."""
+        """Yield the name, the program's expression and the value of each size of an argument."""
         value = self._value(leaf)
         self._check_kind(leaf, value, val)
         if isinstance(value, IrTensor):
@@ -104,7 +104,7 @@ class _Call:
             yield f"argument {leaf.path}", val, value
 
     def _check_kind(self, leaf: InputLeaf, value: Any, val: Any) -> None:
-        """Refuse an argument of another element type or rank than the program takes."""
+        """Refuse an argument whose element type or rank differs from the program's input."""
         if isinstance(val, torch.Tensor):
             fits = isinstance(value, IrTensor)
             fits = fits and value.dtype == val.dtype and value.rank == val.dim()
@@ -117,7 +117,7 @@ class _Call:
             )
 
     def _bind(self, leaf: InputLeaf, val: Any) -> None:
-        """Take the sizes that are symbols of the program; one symbol is one size."""
+        """Bind the symbols of the program to sizes; sizes of one symbol must be equal."""
         for what, expression, size in self._sizes_of(leaf, val):
             symbol = size_of(expression, _Names())
             if isinstance(symbol, str) and symbol != UNKNOWN:
@@ -126,7 +126,7 @@ class _Call:
                     self._equal(size, first, what)
 
     def _check_derived(self, leaf: InputLeaf, val: Any) -> None:
-        """Check the sizes that the program fixes or derives from others."""
+        """Check the sizes that are constants or expressions of symbols in the program."""
         for what, expression, size in self._sizes_of(leaf, val):
             derived = size_of(expression, _Names())
             if is_static(derived) and leaf.axes and not is_static(size):
@@ -155,7 +155,7 @@ class _Call:
                 self.trace.require(size <= int(bounds.upper), f"{what} most {bounds.upper}")
 
     def _evaluate(self, tree: Any) -> Any:
-        if isinstance(tree, int):
+        if is_static(tree):
             return tree
         if isinstance(tree, str):
             return self.sizes[tree]
@@ -176,14 +176,14 @@ class _Call:
             return _cast("from_builtin_tensor", tensor_ops.emit_cast(self.trace, value, shape), val)
         return _cast("from_i64", arithmetic.convert(value.ir_value, "i64"), val)
 
-    def _origins(self, node: torch.fx.Node) -> frozenset[str]:
-        """Return the globals whose contents a result may be: those of the inputs that it may be."""
+    def _may_alias(self, node: torch.fx.Node) -> frozenset[str]:
+        """Return the globals whose memory a result may share: those of the inputs it may alias."""
         by_node = dict(zip(self.callee.program.inputs, self.arguments.inputs, strict=True))
-        origins = FRESH
-        for source in possible_sources(node):
+        may_alias = NO_ALIAS
+        for source in aliased_inputs(node):
             leaf = by_node.get(source)
-            origins |= ANYWHERE if leaf is None else self._value(leaf).origins
-        return origins
+            may_alias |= MAY_ALIAS_ANY if leaf is None else self._value(leaf).may_alias
+        return may_alias
 
     def _result(self, value: Value, node: torch.fx.Node) -> Any:
         val = node.meta["val"]
@@ -193,12 +193,12 @@ class _Call:
             extents = [size if is_static(size) else DYNAMIC for size in shape]
             type_ = RankedTensorType.get(extents, element)
             tensor = IrImmediateTensor(_convert("to_builtin_tensor", value, type_), val.dtype)
-            tensor.origins = self._origins(node)
+            tensor.may_alias = self._may_alias(node)
             for axis, size in enumerate(shape):
                 known = self.sizes.get(size) if isinstance(size, str) else None
                 if known is not None:
-                    (index,) = tensor_ops.values_of(self.trace, [known])
-                    tensor.state_size(axis, index)
+                    (index,) = tensor_ops.index_values(self.trace, [known])
+                    tensor.set_dim_value(axis, index)
             return tensor
         kind = _number_kind(val)
         return IrImmediateScalar(_convert(f"to_{kind}", value, Type.parse(kind)))

@@ -28,7 +28,7 @@ from .program_calls import emit_program_call
 
 
 class ProgramMember:
-    """An `ExportedProgram` of a class; public unless its name starts with `_`.
+    """An `ExportedProgram` of a class: an entry point unless its name starts with `_`.
 
     Args:
         builder: The module under construction.
@@ -36,7 +36,7 @@ class ProgramMember:
         exported: The program.
 
     Raises:
-        ExportError: The program has no form in MLIR.
+        ExportError: The program cannot be imported.
     """
 
     def __init__(self, builder: ModuleBuilder, name: str, exported: ExportedProgram) -> None:
@@ -57,8 +57,8 @@ class ProgramMember:
         tensors = ProgramTensors(self._program)
         return CapturedProgram(symbol, self._program, self._capture, tensors, public=public)
 
-    def enter(self, table: ProgramTable) -> None:
-        """Enter what is to be imported of the program into the module's table."""
+    def add_to(self, table: ProgramTable) -> None:
+        """Add the entry point and the callee, where there are such, to the programs to import."""
         for program in (self.entry, self._callee):
             if program is not None:
                 table.add(program)
@@ -66,11 +66,16 @@ class ProgramMember:
     def call(self, trace: TraceServices, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Emit a call in a procedure; return its result with traced values in it.
 
+        Args:
+            trace: The procedure that calls.
+            args: Positional arguments.
+            kwargs: Keyword arguments.
+
         Raises:
-            ProcedureTraceError: The arguments do not fit.
+            ProcedureTraceError: The arguments do not fit the program's signature.
         """
         if self._callee is None:
-            # Entry points cannot be called by each other in the torch dialect: a function beside.
+            # The torch dialect does not allow calls of entry points: a private copy is called.
             self._callee = self._make(self._builder.reserve_symbol(self._name), public=False)
         return emit_program_call(trace, self._callee, self._arguments(trace, args, kwargs))
 

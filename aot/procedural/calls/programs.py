@@ -23,7 +23,7 @@ from .captured import Callee, ProgramTable
 from .program_calls import emit_program_call
 
 _EXAMPLE_SIZES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83)
-"""Sizes to trace dynamic dimensions with; one that no static dimension of the call has."""
+"""Example sizes for dynamic dimensions; a call uses one that no static dimension of it has."""
 
 
 def call_function(
@@ -34,12 +34,18 @@ def call_function(
 ) -> Any:
     """Emit a call of a torch function with traced values among its arguments.
 
+    Args:
+        trace: The procedure that calls.
+        function: The function.
+        args: Positional arguments.
+        kwargs: Keyword arguments.
+
     Raises:
         ProcedureTraceError: torch refuses the arguments.
     """
     name = getattr(function, "__name__", "function").strip("_").replace("<lambda>", "lambda")
     is_operator = getattr(operator, getattr(function, "__name__", ""), None) is function
-    return call(trace, Callee(function, name, tensors_of_numbers=is_operator), args, kwargs)
+    return call(trace, Callee(function, name, scalars_as_tensors=is_operator), args, kwargs)
 
 
 def call(
@@ -47,11 +53,17 @@ def call(
 ) -> Any:
     """Emit a call of a torch function or module; return its result with traced values in it.
 
+    Args:
+        trace: The procedure that calls.
+        callee: The function or module.
+        args: Positional arguments: traced values, tensors, constants and containers.
+        kwargs: Keyword arguments of the same kinds.
+
     Raises:
-        ExportError: It cannot be captured with such arguments.
+        ExportError: The callee cannot be captured with such arguments.
     """
     try:
-        arguments = _take_apart(trace, callee, args, kwargs)
+        arguments = _flatten_arguments(trace, callee, args, kwargs)
         found = ProgramTable.of(trace.module_builder).find(callee, arguments)
     except ExportError as error:
         if error.location is not None:
@@ -60,16 +72,16 @@ def call(
     return emit_program_call(trace, found, arguments)
 
 
-def _take_apart(
+def _flatten_arguments(
     trace: TraceServices, callee: Callee, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Arguments:
-    """Bind the arguments of a call, with traced values as inputs."""
+    """Bind the arguments of a call, with tensors and traced values as inputs."""
     given = plain_tree([list(args), dict(kwargs)])
     tree, leaves = pytrees.describe(given, _is_leaf)
     tensors = {
         index: tensor_of(trace, leaf, "an argument")
         for index, leaf in enumerate(leaves)
-        if isinstance(leaf, (IrTensor, torch.Tensor)) or _is_tensor_number(leaf, callee)
+        if isinstance(leaf, (IrTensor, torch.Tensor)) or _passed_as_tensor(leaf, callee)
     }
     size = _example_size(list(tensors.values()))
     inputs = [_traced_input(tensors.get(index, leaf), size) for index, leaf in enumerate(leaves)]
@@ -79,7 +91,7 @@ def _take_apart(
 
 
 def _tie_globals(arguments: Arguments) -> Arguments:
-    """Pass a global that is given several times once, as one tensor: tied weights stay tied."""
+    """Pass a global that is given several times as one input, so that tied weights stay tied."""
     first: dict[str, int] = {}
     inputs = []
     for leaf in arguments.inputs:
@@ -101,10 +113,10 @@ def _is_leaf(value: Any) -> bool:
     return isinstance(value, (IrTensor, IrScalar, torch.Tensor))
 
 
-def _is_tensor_number(value: Any, callee: Callee) -> bool:
+def _passed_as_tensor(value: Any, callee: Callee) -> bool:
     if not isinstance(value, IrScalar):
         return False
-    return callee.tensors_of_numbers or is_float(value.kind) or value.kind == "i1"
+    return callee.scalars_as_tensors or is_float(value.kind) or value.kind == "i1"
 
 
 def _example_size(tensors: Sequence[IrTensor]) -> int:

@@ -1,4 +1,4 @@
-"""Which inputs of a graph a result may be, rather than something computed from them."""
+"""Alias analysis of graph results: the inputs whose memory a result may share."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ...compat.operators import HigherOrderOperator, OpOverload, schema_of
 _COPIES = (
     "_to_copy", "alias", "clone", "contiguous", "copy", "detach", "flatten", "reshape", "to",
 )  # fmt: skip
-"""Operators whose result has the elements of the first operand, which a compiler may not copy."""
+"""Operators whose result has the elements of the first operand: a compiler may elide the copy."""
 
 _CHANGES = ("scatter", "index_put", "index_copy", "index_fill", "index_add", "masked_fill")
-"""Parts of the names of operators that change elements of the first operand, perhaps in place."""
+"""Parts of the names of operators that update the first operand, perhaps in place."""
 
 
-def possible_sources(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
-    """Yield the inputs of a graph that a node may be: the same elements, viewed or changed.
+def aliased_inputs(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
+    """Yield the inputs of a graph whose memory a node may share, through views and updates.
 
     Example:
         >>> class Head(torch.nn.Module):
@@ -28,14 +28,14 @@ def possible_sources(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
         ...         return x[0], x + y
         >>> graph = torch.export.export(Head(), (torch.ones(2), torch.ones(2))).graph
         >>> first, total = graph.output_node().args[0]
-        >>> list(possible_sources(first)), list(possible_sources(total))
+        >>> list(aliased_inputs(first)), list(aliased_inputs(total))
         ([x], [])
     """
     if node.op == "placeholder" or node.op == "get_attr":
         yield node
     elif node.op == "call_function" and _may_be_operand(node.target):
         for operand in node.all_input_nodes[: None if _is_any(node.target) else 1]:
-            yield from possible_sources(operand)
+            yield from aliased_inputs(operand)
 
 
 def _is_any(target: Any) -> bool:

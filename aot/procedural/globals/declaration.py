@@ -1,4 +1,4 @@
-"""Declared globals becoming globals of a module: what all declarations have in common."""
+"""Declarations of globals: the base class, which adds the globals to a module."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class TrackedGlobal:
         info: The declaration.
         symbol: Its name in the module.
         op: Its operation.
-        type: The type of what it holds.
-        dtype: The element type of a tensor; None: a scalar.
+        type: The type of its contents.
+        dtype: The element type of a tensor; None for a scalar.
     """
 
     export_name: str
@@ -38,7 +38,7 @@ class TrackedGlobal:
     dtype: torch.dtype | None
 
     def materialize(self) -> IrGlobalScalar | IrGlobalTensor:
-        """Return the global as a value of the procedure that is being traced."""
+        """Return the global as a traced value of the current procedure."""
         named = {"symbol_name": self.symbol, "global_op": self.op, "global_type": self.type}
         if self.dtype is None:
             return IrGlobalScalar(self.export_name, self.info, **named)
@@ -49,7 +49,7 @@ class GlobalsDef:
     """A class attribute that declares globals.
 
     Args:
-        attrs: How they are initialised and what may be done with them.
+        attrs: How the globals are initialised, and whether they are mutable.
     """
 
     def __init__(self, attrs: GlobalAttributes) -> None:
@@ -59,24 +59,24 @@ class GlobalsDef:
         """Yield the name and the value of each global.
 
         Raises:
-            NotImplementedError: The class does not say.
+            NotImplementedError: The class does not define it.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not say its globals")
+        raise NotImplementedError(f"{type(self).__name__} does not define items()")
 
     def schema(self) -> TreeSpec:
         """Return the structure in which procedures see the globals.
 
         Raises:
-            NotImplementedError: The class does not say.
+            NotImplementedError: The class does not define it.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not say its structure")
+        raise NotImplementedError(f"{type(self).__name__} does not define schema()")
 
     def track(self, module_builder: ModuleBuilder, export_namespace: str) -> Any:
-        """Add the globals to a module; return them in the declared structure.
+        """Add the globals to a module; return them as `TrackedGlobal`s in the declared structure.
 
         Args:
             module_builder: The module under construction.
-            export_namespace: The name of the attribute.
+            export_namespace: The attribute that declares them.
 
         Raises:
             ExportError: Two of the globals have one name, or one cannot be initialised.
@@ -116,7 +116,7 @@ class GlobalsDef:
     ) -> TrackedGlobal:
         attrs = self._attributes_of(value)
         known = builder.globals.get(id(value))
-        if known is not None and not (attrs.mutable and self._own_state):
+        if known is not None and not (attrs.mutable and self._separate_when_mutable):
             op, actual, type_ = known.op, known.symbol, known.type
         elif known is None:
             made = builder.tensor_global(value, symbol, attrs, logical)
@@ -152,8 +152,8 @@ class GlobalsDef:
         actual, op = builder.create_typed_global(symbol, type_, attrs=self.attrs, initial=initial)
         return TrackedGlobal(namespace, self, actual, op, type_, None)
 
-    _own_state = True
-    """Whether a mutable declaration of a tensor that another declares too is a state of its own."""
+    _separate_when_mutable = True
+    """Whether a tensor that is declared twice becomes two globals where it is mutable."""
 
     def _attributes_of(self, tensor: torch.Tensor) -> GlobalAttributes:
         return self.attrs

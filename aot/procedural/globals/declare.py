@@ -1,4 +1,4 @@
-"""Declarations of globals: what a module keeps between calls, written as class attributes."""
+"""Declarations of globals: class attributes that give a module state, weights and constants."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ from .declaration import GlobalsDef
 from .types import Abstractifiable, AbstractTypedef, TreeAbstractifiable, abstractify_single_value
 
 
-def _attributes(given: GlobalAttributes | None, options: tuple[Any, ...]) -> GlobalAttributes:
+def _attributes(given: GlobalAttributes | None, *options: Any) -> GlobalAttributes:
+    """Return the attributes that were given, or those of the options in their order.
+
+    Raises:
+        ExportError: The options contradict each other; has the user's line.
+    """
     try:
         return given if given is not None else GlobalAttributes(*options)
     except ExportError as error:
@@ -28,15 +33,15 @@ class export_global(GlobalsDef, Abstractifiable):
 
     Args:
         value: Its initial value, a tensor or number; or an abstract type, which starts as zero.
-        name: What its symbol ends with.
-        mutable: Whether procedures may store to it; it then keeps its value between calls.
+        name: The end of its symbol, `_<attribute>.<name>`.
+        mutable: Whether procedures may store to it; its value then persists between calls.
         external: Whether its value comes from an archive at load; None: as the tensor's
             `ExternalTensorTrait` says.
         external_scope: Scope of the archive; None: the trait's, else `model`.
-        name_mapper: Maps the name `<attribute>.<name>` to the archive's; None keeps it.
-        noinline: Keeps the compiler from folding the value into the code.
+        name_mapper: Maps the name `<attribute>.<name>` to the archive's; None: the same name.
+        noinline: Whether the compiler must not fold the value into the code.
         uninitialized: Leaves the initial value undefined.
-        attrs: All of these at once, instead.
+        attrs: All of these options in one object, instead.
 
     Raises:
         ExportError: The options contradict each other.
@@ -59,8 +64,8 @@ class export_global(GlobalsDef, Abstractifiable):
         uninitialized: bool | None = None,
         attrs: GlobalAttributes | None = None,
     ) -> None:
-        options = (mutable, external, external_scope, name_mapper, noinline, uninitialized)
-        super().__init__(_attributes(attrs, options))
+        source = (external, external_scope, name_mapper)
+        super().__init__(_attributes(attrs, mutable, *source, noinline, uninitialized))
         self.value = value
         self.name = name
 
@@ -78,17 +83,17 @@ class export_global(GlobalsDef, Abstractifiable):
 
 
 class export_global_tree(GlobalsDef, Abstractifiable):
-    """Declares a tree of globals.
+    """Declares a tree of globals, each named by its path in the tree.
 
     Args:
         tree: Nested dicts, lists and tuples of tensors, numbers and abstract types.
-        mutable: As for `export_global`.
-        external: As for `export_global`.
-        external_scope: As for `export_global`.
-        name_mapper: As for `export_global`; the name is `<attribute>.<path in the tree>`.
-        noinline: As for `export_global`.
-        uninitialized: As for `export_global`.
-        attrs: All of these at once, instead.
+        mutable: As for `export_global`, and so the options below.
+        external: Whether the values come from an archive.
+        external_scope: Scope of the archive.
+        name_mapper: Maps the name `<attribute>.<path in the tree>` to the archive's.
+        noinline: Whether the compiler must not fold the values.
+        uninitialized: Leaves the initial values undefined.
+        attrs: All of these options in one object, instead.
 
     Raises:
         ExportError: The options contradict each other.
@@ -111,14 +116,14 @@ class export_global_tree(GlobalsDef, Abstractifiable):
         uninitialized: bool | None = None,
         attrs: GlobalAttributes | None = None,
     ) -> None:
-        options = (mutable, external, external_scope, name_mapper, noinline, uninitialized)
-        super().__init__(_attributes(attrs, options))
+        source = (external, external_scope, name_mapper)
+        super().__init__(_attributes(attrs, mutable, *source, noinline, uninitialized))
         self.tree = tree
 
     def items(self) -> Iterator[tuple[str, Any]]:
         """Yield the path and the value of each leaf."""
         for path, value in tree_flatten_with_path(self.tree)[0]:
-            yield ".".join(_step(step) for step in path), value
+            yield ".".join(_path_component(key) for key in path), value
 
     def schema(self) -> TreeSpec:
         """Return the structure of the tree."""
@@ -131,23 +136,47 @@ class export_global_tree(GlobalsDef, Abstractifiable):
 
 
 class _ModuleTensors(GlobalsDef, TreeAbstractifiable):
-    """Tensors of an `nn.Module`, by their names; a tied one is one global under all its names."""
+    """Tensors of an `nn.Module`, by their names; a tied tensor is one global with several names.
 
-    _own_state = False
+    Args:
+        nn_module: The module.
+        mutable: As for `export_global`, and so the options below.
+        external: Whether the values come from an archive.
+        external_scope: Scope of the archive.
+        name_mapper: Maps the name `<attribute>.<name in the module>` to the archive's.
+        noinline: Whether the compiler must not fold the values.
+        uninitialized: Leaves the initial values undefined.
+        attrs: All of these options in one object, instead.
+
+    Raises:
+        ExportError: The options contradict each other.
+    """
+
+    _separate_when_mutable = False
 
     def __init__(
         self,
         nn_module: torch.nn.Module,
-        tensors: Iterable[tuple[str, torch.Tensor]],
-        attrs: GlobalAttributes,
+        *,
+        mutable: bool = False,
+        external: bool | None = None,
+        external_scope: str | None = None,
+        name_mapper: Callable[[str], str | None] | None = None,
+        noinline: bool = False,
+        uninitialized: bool | None = None,
+        attrs: GlobalAttributes | None = None,
     ) -> None:
-        super().__init__(attrs)
-        self._tensors = dict(tensors)
+        source = (external, external_scope, name_mapper)
+        super().__init__(_attributes(attrs, mutable, *source, noinline, uninitialized))
+        self._tensors = dict(self._named_tensors(nn_module))
         self._traits = {
             id(self._tensors[key]): trait
             for key, trait in external_tensors(nn_module).items()
             if key in self._tensors
         }
+
+    def _named_tensors(self, nn_module: torch.nn.Module) -> Iterable[tuple[str, torch.Tensor]]:
+        raise NotImplementedError(f"{type(self).__name__} declares no tensors")
 
     def items(self) -> Iterator[tuple[str, Any]]:
         """Yield the name and the tensor of each global."""
@@ -184,15 +213,7 @@ class _ModuleTensors(GlobalsDef, TreeAbstractifiable):
 class export_parameters(_ModuleTensors):
     """Declares the parameters of an `nn.Module` as globals: a dict by name for procedures.
 
-    Args:
-        nn_module: The module.
-        mutable: As for `export_global`.
-        external: As for `export_global`.
-        external_scope: As for `export_global`.
-        name_mapper: As for `export_global`; the name is `<attribute>.<name of the parameter>`.
-        noinline: As for `export_global`.
-        uninitialized: As for `export_global`.
-        attrs: All of these at once, instead.
+    Takes the module and the options of `export_global` other than `name`.
 
     Raises:
         ExportError: The options contradict each other.
@@ -202,61 +223,27 @@ class export_parameters(_ModuleTensors):
         AbstractTensor(3, dtype=torch.float32)
     """
 
-    def __init__(
-        self,
-        nn_module: torch.nn.Module,
-        *,
-        mutable: bool = False,
-        external: bool | None = None,
-        external_scope: str | None = None,
-        name_mapper: Callable[[str], str | None] | None = None,
-        noinline: bool = False,
-        uninitialized: bool | None = None,
-        attrs: GlobalAttributes | None = None,
-    ) -> None:
-        options = (mutable, external, external_scope, name_mapper, noinline, uninitialized)
-        tensors = nn_module.named_parameters(remove_duplicate=False)
-        super().__init__(nn_module, tensors, _attributes(attrs, options))
+    def _named_tensors(self, nn_module: torch.nn.Module) -> Iterable[tuple[str, torch.Tensor]]:
+        return nn_module.named_parameters(remove_duplicate=False)
 
 
 class export_buffers(_ModuleTensors):
     """Declares the buffers of an `nn.Module` as globals: a dict by name for procedures.
 
-    Args:
-        nn_module: The module.
-        mutable: As for `export_global`.
-        external: As for `export_global`.
-        external_scope: As for `export_global`.
-        name_mapper: As for `export_global`; the name is `<attribute>.<name of the buffer>`.
-        noinline: As for `export_global`.
-        uninitialized: As for `export_global`.
-        attrs: All of these at once, instead.
+    Takes the module and the options of `export_global` other than `name`.
 
     Raises:
         ExportError: The options contradict each other.
 
     Example:
-        >>> sorted(export_buffers(torch.nn.BatchNorm1d(2), mutable=True).abstractify_tree())
-        ['num_batches_tracked', 'running_mean', 'running_var']
+        >>> export_buffers(torch.nn.BatchNorm1d(2)).abstractify_tree()["running_mean"]
+        AbstractTensor(2, dtype=torch.float32)
     """
 
-    def __init__(
-        self,
-        nn_module: torch.nn.Module,
-        *,
-        mutable: bool = False,
-        external: bool | None = None,
-        external_scope: str | None = None,
-        name_mapper: Callable[[str], str | None] | None = None,
-        noinline: bool = False,
-        uninitialized: bool | None = None,
-        attrs: GlobalAttributes | None = None,
-    ) -> None:
-        options = (mutable, external, external_scope, name_mapper, noinline, uninitialized)
-        tensors = nn_module.named_buffers(remove_duplicate=False)
-        super().__init__(nn_module, tensors, _attributes(attrs, options))
+    def _named_tensors(self, nn_module: torch.nn.Module) -> Iterable[tuple[str, torch.Tensor]]:
+        return nn_module.named_buffers(remove_duplicate=False)
 
 
-def _step(step: Any) -> str:
-    """Return one step of a path in a tree, as symbols spell it."""
-    return str(getattr(step, "key", getattr(step, "idx", getattr(step, "name", step))))
+def _path_component(key: Any) -> str:
+    """Return one key of a path in a tree as symbols spell it."""
+    return str(getattr(key, "key", getattr(key, "idx", getattr(key, "name", key))))

@@ -15,6 +15,7 @@ from ...ir.elements import dtype_row
 from ..values import tensor_ops
 from ..values.affine import Affine
 from ..values.conversions import tensor_of, tensor_of_type
+from ..values.current import current_ir_trace
 from ..values.intrinsics import Intrinsic
 from ..values.scalars import IrScalar, scalar_of_type
 from ..values.services import TraceServices
@@ -25,41 +26,65 @@ class Declaration(Protocol):
     """The declaration of a global, as its traced value refers to it.
 
     Attributes:
-        attrs: How the global is initialised and what may be done with it.
+        attrs: How the global is initialised, and whether it is mutable.
     """
 
     attrs: GlobalAttributes
 
 
 class MaterializedGlobal:
-    """What traced globals have in common.
+    """A traced value that is loaded from a global and may be stored to.
 
     Attributes:
+        export_name: The attribute that declares it.
+        info: The declaration.
         symbol_name: The global's name in the module.
         global_op: Its operation.
-        global_type: The type of what it holds.
-        ir_type: The type of what loads give.
+        global_type: The type of its contents.
+        ir_type: The type of loaded values.
     """
 
+    export_name: str
+    info: Declaration
     symbol_name: str
     global_op: Operation
     global_type: Type
     ir_type: Type
 
-    def check_mutable(self, trace: TraceServices, name: str) -> None:
+    def check_mutable(self, trace: TraceServices) -> None:
         """Refuse a store to an immutable global.
 
         Raises:
-            ProcedureTraceError: It is immutable.
+            ProcedureTraceError: The global is immutable.
         """
         if "is_mutable" not in self.global_op.attributes:
             trace.fail(
-                f"self.{name} is immutable and cannot be stored to; declare it with mutable=True"
+                f"self.{self.export_name} is immutable and cannot be stored to; declare it with "
+                "mutable=True"
             )
 
+    def resolve_assignment(self, proc_trace: TraceServices, ir_values: Sequence[Value]) -> None:
+        """Emit a store.
 
-class IrGlobalScalar(IrScalar, MaterializedGlobal):
-    """A traced number that is loaded from a global, and may be set.
+        Raises:
+            ProcedureTraceError: The global is immutable.
+        """
+        self.check_mutable(proc_trace)
+        self._emit_store(proc_trace, ir_values[0])
+        proc_trace.stored(self.symbol_name)
+
+    def _emit_store(self, trace: TraceServices, value: Value) -> None:
+        raise NotImplementedError(f"{type(self).__name__} cannot be stored to")
+
+    def _bind_global(
+        self, export_name: str, info: Declaration, symbol: str, op: Operation, type_: Type
+    ) -> None:
+        self.export_name, self.info, self.symbol_name = export_name, info, symbol
+        self.global_op, self.global_type = op, type_
+
+
+class IrGlobalScalar(MaterializedGlobal, IrScalar):
+    """A traced scalar that is loaded from a global, and may be set.
 
     Args:
         export_name: The attribute that declares it.
@@ -80,11 +105,7 @@ class IrGlobalScalar(IrScalar, MaterializedGlobal):
     ) -> None:
         super().__init__(global_type)
         self._scope = self._trace.root_scope
-        self.export_name = export_name
-        self.info = info
-        self.symbol_name = symbol_name
-        self.global_op = global_op
-        self.global_type = global_type
+        self._bind_global(export_name, info, symbol_name, global_op, global_type)
 
     def resolve_ir_values(self, trace: TraceServices) -> Sequence[Value]:
         """Emit a load; return the value."""
@@ -98,42 +119,35 @@ class IrGlobalScalar(IrScalar, MaterializedGlobal):
         return [value]
 
     def affine(self) -> Affine:
-        """Return it as a sum: loads between which nothing is stored are one unknown."""
+        """Return its affine form: loads with no store between them are the same unknown."""
         return Affine.of(self._trace.version_of(self.symbol_name))
 
-    def resolve_assignment(self, proc_trace: TraceServices, ir_values: Sequence[Value]) -> None:
-        """Emit a store.
-
-        Raises:
-            ProcedureTraceError: The global is immutable.
-        """
-        self.check_mutable(proc_trace, self.export_name)
-        reference = {"global": FlatSymbolRefAttr.get(self.symbol_name, proc_trace.context)}
-        with proc_trace.emitting():
-            Operation.create("util.global.store", operands=list(ir_values), attributes=reference)
-        proc_trace.stored(self.symbol_name)
+    def _emit_store(self, trace: TraceServices, value: Value) -> None:
+        reference = {"global": FlatSymbolRefAttr.get(self.symbol_name, trace.context)}
+        with trace.emitting():
+            Operation.create("util.global.store", operands=[value], attributes=reference)
 
     def set(self, other: Any) -> None:
-        """Store a Python number, or a traced one of the global's type.
+        """Store a Python number, or a traced scalar of the global's type.
 
         Raises:
             ProcedureTraceError: `other` is of another type, or the global is immutable.
         """
         trace = self.trace
-        self.check_mutable(trace, self.export_name)
+        self.check_mutable(trace)
         where = f"self.{self.export_name}"
         self.resolve_assignment(trace, [scalar_of_type(trace, other, self.kind, where)])
 
 
-class IrGlobalTensor(IrTensor, MaterializedGlobal):
-    """A traced tensor that is loaded from a global, and may be stored to, whole or in part.
+class IrGlobalTensor(MaterializedGlobal, IrTensor):
+    """A traced tensor that is loaded from a global, and may be stored to as a whole or in part.
 
     Args:
         export_name: The attribute that declares it.
         info: The declaration.
         symbol_name: The global's name in the module.
         global_op: Its operation.
-        global_type: The type of what it holds; a byte for each bool.
+        global_type: The type of its contents; a byte for each bool.
         dtype: The element type.
     """
 
@@ -150,40 +164,28 @@ class IrGlobalTensor(IrTensor, MaterializedGlobal):
         row = dtype_row(dtype, symbol_name)
         with global_op.context:
             shape = global_type.shape  # type: ignore[attr-defined]
-            encoded = Type.parse(row.mlir)
-            ir_type = RankedTensorType.get(shape, encoded, loc=global_op.location)
-        super().__init__(ir_type, dtype)
+            loaded_type = RankedTensorType.get(shape, Type.parse(row.mlir), loc=global_op.location)
+        super().__init__(loaded_type, dtype)
         self._scope = self._trace.root_scope
-        self.export_name = export_name
-        self.info = info
-        self.symbol_name = symbol_name
-        self.global_op = global_op
-        self.global_type = global_type
-        self.origins = frozenset({symbol_name})
-        self._held = TensorGlobal(symbol_name, global_op, global_type, row, mutable=False)
+        self._bind_global(export_name, info, symbol_name, global_op, global_type)
+        self.may_alias = frozenset({symbol_name})
+        self._tensor_global = TensorGlobal(symbol_name, global_op, global_type, row, mutable=False)
 
     def resolve_ir_values(self, trace: TraceServices) -> Sequence[Value]:
         """Emit a load; return the value."""
-        return [tensor_ops.emit_global_load(trace, self._held)]
+        return [tensor_ops.emit_global_load(trace, self._tensor_global)]
 
-    def resolve_assignment(self, proc_trace: TraceServices, ir_values: Sequence[Value]) -> None:
-        """Emit a store.
-
-        Raises:
-            ProcedureTraceError: The global is immutable.
-        """
-        self.check_mutable(proc_trace, self.export_name)
-        tensor_ops.emit_global_store(proc_trace, self._held, ir_values[0])
-        proc_trace.stored(self.symbol_name)
+    def _emit_store(self, trace: TraceServices, value: Value) -> None:
+        tensor_ops.emit_global_store(trace, self._tensor_global, value)
 
     def assign(self, value: Any) -> None:
-        """Store a tensor of the global's type.
+        """Store a tensor of the global's type; contents of another global are copied.
 
         Raises:
             ProcedureTraceError: `value` is of another type, or the global is immutable.
         """
         trace = self.trace
-        self.check_mutable(trace, self.export_name)
+        self.check_mutable(trace)
         where = f"self.{self.export_name}"
         given = tensor_of(trace, value, where)
         if given is self or (
@@ -191,17 +193,17 @@ class IrGlobalTensor(IrTensor, MaterializedGlobal):
         ):
             return
         stored: IrTensor = IrImmediateTensor(tensor_of_type(trace, given, self, where), self.dtype)
-        if not given.origins <= self.origins:
+        if not given.may_alias <= self.may_alias:
             stored = tensor_ops.emit_copy(trace, stored)
         self.resolve_assignment(trace, [stored.ir_value])
 
 
 class LiveGlobalCollectionProxy:
-    """A collection of globals: reading gives its members, assigning to a member stores to it.
+    """A collection of globals: indexing returns traced values, assigning to an index stores.
 
     Args:
         raw_collection: A dict, list or tuple of traced globals and of such collections.
-        path: How the user writes it, for messages.
+        path: Its Python expression, for messages.
     """
 
     def __init__(self, raw_collection: Any, path: str = "self") -> None:
@@ -224,8 +226,7 @@ class LiveGlobalCollectionProxy:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         target = self[key]
-        trace = next(leaf for leaf in leaves_of(self) if isinstance(leaf, Intrinsic)).trace
-        assign_tree(trace, target, value, f"{self._path}[{key!r}]")
+        assign_tree(current_ir_trace(), target, value, f"{self._path}[{key!r}]")
 
     def __len__(self) -> int:
         return len(self._raw)
@@ -255,14 +256,9 @@ class LiveGlobalCollectionProxy:
 
 
 def live(value: Any, path: str) -> Any:
-    """Return a collection of globals as a proxy, anything else as it is."""
+    """Return a collection of globals as a proxy, and other values unchanged."""
     is_collection = isinstance(value, (dict, list, tuple))
     return LiveGlobalCollectionProxy(value, path) if is_collection else value
-
-
-def leaves_of(value: Any) -> list[Any]:
-    """Return the leaves of a tree that may hold collections of globals."""
-    return pytrees.describe(plain_tree(value), _is_leaf)[1]
 
 
 def _is_leaf(value: Any) -> bool:
@@ -270,7 +266,7 @@ def _is_leaf(value: Any) -> bool:
 
 
 def plain_tree(value: Any) -> Any:
-    """Return a tree with plain containers in place of the collections of globals in it."""
+    """Return a tree in which collections of globals are plain containers."""
     tree, leaves = pytrees.describe(value, _is_leaf)
     if not any(isinstance(leaf, LiveGlobalCollectionProxy) for leaf in leaves):
         return value
@@ -280,6 +276,12 @@ def plain_tree(value: Any) -> Any:
 
 def assign_tree(trace: TraceServices, target: Any, value: Any, path: str) -> None:
     """Store a tree of values to a global or a collection of globals of the same structure.
+
+    Args:
+        trace: The procedure.
+        target: The global, or the collection of globals.
+        value: The values.
+        path: The Python expression of the target, for messages.
 
     Raises:
         ProcedureTraceError: The structures or types differ, or a global is immutable.

@@ -1,4 +1,4 @@
-"""Abstract types: what the arguments of a procedure are, and what uninitialised globals hold."""
+"""Abstract types of arguments, results and uninitialised globals."""
 
 from __future__ import annotations
 
@@ -31,63 +31,63 @@ from ..values.tensors import IrImmediateTensor
 
 
 class AbstractTypedef:
-    """Something that declares the type of an argument, result or global."""
+    """The declared type of an argument, result or global."""
 
     def get_ir_type(self, builder: ModuleBuilder) -> Type:
         """Return its type in the module.
 
         Raises:
-            NotImplementedError: The class does not say.
+            NotImplementedError: The class does not define it.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no type in MLIR")
+        raise NotImplementedError(f"{type(self).__name__} does not define get_ir_type()")
 
 
 class AbstractIntrinsic(AbstractTypedef):
-    """A type of which a procedure receives one traced value."""
+    """An abstract type of one argument, for which a procedure receives one traced value."""
 
     def create_intrinsic(self, value: Value) -> Intrinsic:
-        """Return what stands for `value` in a procedure.
+        """Return the traced value of an argument.
 
         Raises:
-            NotImplementedError: The class does not say.
+            NotImplementedError: The class does not define it.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no traced form")
+        raise NotImplementedError(f"{type(self).__name__} does not define create_intrinsic()")
 
 
 class Abstractifiable:
-    """A value that knows its own abstract type."""
+    """A value with an abstract type of its own."""
 
     def abstractify(self) -> AbstractTypedef:
         """Return the abstract type.
 
         Raises:
-            NotImplementedError: The class does not say.
+            NotImplementedError: The class does not define it.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not say its abstract type")
+        raise NotImplementedError(f"{type(self).__name__} does not define abstractify()")
 
 
 class TreeAbstractifiable:
-    """A value that knows its own tree of abstract types."""
+    """A value with a tree of abstract types of its own."""
 
     def abstractify_tree(self) -> Any:
         """Return the tree of abstract types.
 
         Raises:
-            NotImplementedError: The class does not say.
+            NotImplementedError: The class does not define it.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not say its abstract types")
+        raise NotImplementedError(f"{type(self).__name__} does not define abstractify_tree()")
 
 
 class AbstractTensor(AbstractIntrinsic):
-    """A tensor of known rank and element type.
+    """The type of a tensor of known rank and element type.
 
     Args:
-        size: One entry for each dimension: its size, None where it is dynamic, or a dynamic
-            dimension with a name (text or `NamedDimension`): equal names, equal sizes.
+        size: One entry for each dimension: its static size, None for a dynamic one, or the name
+            of a dynamic one (text or `NamedDimension`): dimensions of one name have one size.
         dtype: The element type.
 
     Raises:
-        ExportError: A size is of another kind or negative, or `dtype` is no element type.
+        ExportError: A size is of another type or negative, or `dtype` is no element type.
 
     Example:
         >>> AbstractTensor(3, None, dtype=torch.float16)
@@ -120,7 +120,7 @@ class AbstractTensor(AbstractIntrinsic):
 
     @property
     def sizes(self) -> tuple[int | None, ...]:
-        """The sizes, None for every dynamic one."""
+        """The static sizes, with None for dynamic ones."""
         return tuple(entry if is_static(entry) else None for entry in self.size)
 
     @property
@@ -129,7 +129,7 @@ class AbstractTensor(AbstractIntrinsic):
         return [DYNAMIC if size is None else size for size in self.sizes]
 
     def size_names(self) -> dict[int, str]:
-        """Return the names of the sizes that have one, by dimension.
+        """Return the names of the named dimensions.
 
         Example:
             >>> AbstractTensor("batch", 8).size_names()
@@ -150,7 +150,7 @@ class AbstractTensor(AbstractIntrinsic):
             return RankedTensorType.get(self.type_shape, element)
 
     def create_intrinsic(self, ir_value: Value) -> Intrinsic:
-        """Return the traced tensor that stands for `ir_value`."""
+        """Return the traced tensor of an argument."""
         return IrImmediateTensor(ir_value, self.dtype)
 
     def __eq__(self, other: object) -> bool:
@@ -171,11 +171,11 @@ class AbstractTensor(AbstractIntrinsic):
 
 
 class AbstractScalar(AbstractIntrinsic):
-    """A number.
+    """The type of a scalar.
 
     Args:
-        label: What it is called in messages.
-        type_producer: Returns its type, in the current MLIR context.
+        label: Its name in messages.
+        type_producer: Returns its MLIR type in the current context.
 
     Example:
         >>> AbstractI32
@@ -187,12 +187,12 @@ class AbstractScalar(AbstractIntrinsic):
         self.type_producer = type_producer
 
     def get_ir_type(self, builder: ModuleBuilder) -> Type:
-        """Return the scalar type."""
+        """Return the MLIR scalar type."""
         with builder.context:
             return self.type_producer()
 
     def create_intrinsic(self, ir_value: Value) -> Intrinsic:
-        """Return the traced number that stands for `ir_value`."""
+        """Return the traced scalar of an argument."""
         return IrImmediateScalar(ir_value)
 
     def __repr__(self) -> str:
@@ -200,7 +200,7 @@ class AbstractScalar(AbstractIntrinsic):
 
 
 class AbstractSize(AbstractScalar):
-    """A size with bounds, as `aot.DimensionInputInfo` declares it.
+    """The type of a size with bounds, as `aot.DimensionInputInfo` declares it.
 
     Args:
         bounds: `(min, opt, max)`.
@@ -216,22 +216,22 @@ class AbstractSize(AbstractScalar):
 
 
 AbstractIndex = AbstractScalar("AbstractIndex", IndexType.get)
-"""A size or position, as wide as the device's addresses."""
+"""The type of sizes and positions: an integer as wide as the device's addresses."""
 
 AbstractBool = AbstractScalar("AbstractBool", lambda: IntegerType.get_signless(1))
-"""True or false."""
+"""The type of bools."""
 
 AbstractI32 = AbstractScalar("AbstractI32", lambda: IntegerType.get_signless(32))
-"""An integer of 32 bits."""
+"""The type of 32-bit integers."""
 
 AbstractI64 = AbstractScalar("AbstractI64", lambda: IntegerType.get_signless(64))
-"""An integer of 64 bits."""
+"""The type of 64-bit integers."""
 
 AbstractF32 = AbstractScalar("AbstractF32", F32Type.get)
-"""A floating-point number of 32 bits."""
+"""The type of 32-bit floating-point numbers."""
 
 AbstractF64 = AbstractScalar("AbstractF64", F64Type.get)
-"""A floating-point number of 64 bits."""
+"""The type of 64-bit floating-point numbers."""
 
 
 def abstractify(tree: Any) -> Any:
@@ -241,7 +241,7 @@ def abstractify(tree: Any) -> Any:
         tree: Tensors, numbers, declarations of globals, abstract types, and containers of them.
 
     Raises:
-        ExportError: Something in it has no abstract type.
+        ExportError: A leaf has no abstract type.
 
     Example:
         >>> abstractify({"x": torch.zeros(2, 3)})
@@ -256,7 +256,7 @@ def abstractify_single_value(value: Any) -> AbstractTypedef:
     """Return the abstract type of one value.
 
     Raises:
-        ExportError: It has none.
+        ExportError: The value has none.
 
     Example:
         >>> abstractify_single_value(1.5)
@@ -279,11 +279,11 @@ def abstractify_single_value(value: Any) -> AbstractTypedef:
 
 
 def from_spec(spec: InputInfo | DimensionInputInfo, name: str) -> AbstractIntrinsic:
-    """Return the abstract type of what a spec of `aot.export` describes.
+    """Return the abstract type of an input spec.
 
     Args:
-        spec: The spec.
-        name: Of the argument, after which dimensions without a name are called.
+        spec: An input spec, as for `aot.export`.
+        name: The argument's name, from which dimensions without a name get theirs.
 
     Example:
         >>> from_spec(InputInfo((2, NamedDimension("n", 1, 2, 3)), torch.float32), "x")
@@ -299,7 +299,7 @@ def from_spec(spec: InputInfo | DimensionInputInfo, name: str) -> AbstractIntrin
 
 
 def scalar_type_of(value: Any) -> AbstractScalar | None:
-    """Return the abstract type of a Python number, as torch makes tensors of it, else None."""
+    """Return the abstract type of a Python number by torch's default dtypes, else None."""
     if isinstance(value, bool):
         return AbstractBool
     if isinstance(value, int):

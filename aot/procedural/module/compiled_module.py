@@ -1,4 +1,4 @@
-"""`CompiledModule`: a class whose methods become the entry points of one MLIR module."""
+"""Compiled modules: classes whose methods become the entry points of one MLIR module."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .instance import ModuleInstance
 from .module_decl import AnnotatedProcedure, ModuleDecl, read_class
 
 CompiledModuleClassInfo = ModuleDecl
-"""What `CompiledModule.get_class_info` returns."""
+"""The type of `CompiledModule.get_class_info`."""
 
 CompiledModuleInstanceInfo = ModuleInstance
-"""What `CompiledModule.get_info` returns."""
+"""The type of `CompiledModule.get_info`."""
 
 
 class CompiledModule:
-    """Base of classes that declare a module: entry points, globals, and what they call.
+    """Base of classes that declare a module: entry points, globals and callables.
 
     A method whose name does not start with `_` is an entry point; the defaults of its parameters
     are their abstract types (in any tree), or constants. Attributes made by `export_global`,
@@ -44,7 +44,7 @@ class CompiledModule:
         import_to: How far to import: an `ImportPhase` or its name.
 
     Raises:
-        ExportError: Something cannot be compiled; names it and the user's line.
+        ExportError: A procedure or program cannot be compiled; has the user's line.
 
     Example:
         >>> from pelton import aot
@@ -110,7 +110,7 @@ class CompiledModule:
 
         Args:
             name: The class's name.
-            dct: Its members; left as it is.
+            dct: Its members; not changed.
             export_name: The name of the MLIR module.
             options: Options of the module builder.
 
@@ -129,10 +129,10 @@ class CompiledModule:
 
     @staticmethod
     def get_class_info(cls: type[CompiledModule]) -> ModuleDecl:
-        """Return what a class declares.
+        """Return the declarations of a class.
 
         Raises:
-            ExportError: It is no subclass of `CompiledModule`.
+            ExportError: `cls` is no subclass of `CompiledModule`.
         """
         decl = cls.__dict__.get("_decl") if isinstance(cls, type) else None
         if not isinstance(decl, ModuleDecl):
@@ -141,7 +141,7 @@ class CompiledModule:
 
     @staticmethod
     def get_info(inst: CompiledModule) -> ModuleInstance:
-        """Return what became of the declarations of an instance's class.
+        """Return the module under construction that an instance was built as.
 
         Raises:
             ExportError: `inst` is no instance of a `CompiledModule`.
@@ -170,7 +170,7 @@ class CompiledModule:
 
     @staticmethod
     def run_import(inst: CompiledModule, import_to: ImportPhase | str | None = "import") -> None:
-        """Lower an instance to a phase; does nothing where it is there already.
+        """Lower an instance to a phase, unless it is at that phase or after it.
 
         Raises:
             ExportError: There is no such phase, or the lowering failed.
@@ -218,7 +218,7 @@ class CompiledModule:
     def signature_info(
         *, arg_device: Mapping[int, DeviceAffinity] | None = None
     ) -> Callable[[Any], Any]:
-        """Return a decorator for a method of which more is to be said than its parameters can.
+        """Return a decorator that sets options of a method's signature.
 
         Args:
             arg_device: The device of each flat argument, by its position.

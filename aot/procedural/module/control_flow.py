@@ -21,33 +21,33 @@ from pelton.runtime.call import pytrees
 
 from ..globals.live_globals import plain_tree
 from ..values import arithmetic, tensor_ops
-from ..values.arithmetic import number_like
+from ..values.arithmetic import is_number
 from ..values.conversions import constant_of, index_of
 from ..values.current import current_ir_trace, ir_trace_or_none
 from ..values.intrinsics import Intrinsic
 from ..values.scalars import IrImmediateScalar, IrScalar, scalar_of, scalar_of_type
 from ..values.services import Scope, TraceServices
 from ..values.sizes import DYNAMIC, is_dynamic
-from ..values.tensors import ANYWHERE, IrImmediateTensor, IrTensor
+from ..values.tensors import MAY_ALIAS_ANY, IrImmediateTensor, IrTensor
 
 
 def cond(pred: Any, then: Callable[..., Any], else_: Callable[..., Any], *operands: Any) -> Any:
-    """Run one of two functions, by a bool that is known when the program runs.
+    """Run one of two functions, selected by a bool when the program runs.
 
-    Both are traced. Their results must have one structure and one type for each leaf; numbers
-    take the type of the other branch. Globals may be stored to in either.
+    Both are traced. Their results must have the same structure and one type for each leaf; a
+    Python number takes the type of the other branch. Either may store to globals.
 
     Args:
-        pred: A traced bool, a tensor of one bool, or a Python bool, which decides now.
+        pred: A traced bool, a tensor of one bool, or a Python bool, which selects now.
         then: Called with the operands where `pred` is true.
         else_: Called with the operands where it is false.
-        operands: Any values; the functions may also use what they close over.
+        operands: Any values; the functions may also close over values.
 
     Returns:
         The result of the function that ran.
 
     Raises:
-        ProcedureTraceError: `pred` is no bool, or the results do not fit together.
+        ProcedureTraceError: `pred` is no bool, or the results differ in structure or type.
 
     Example:
         >>> cond(True, lambda x: x + 1, lambda x: x - 1, 3)
@@ -70,17 +70,19 @@ def cond(pred: Any, then: Callable[..., Any], else_: Callable[..., Any], *operan
     ]
     for branch in branches:
         branch.finish(types)
-    op = _emit(trace, "scf.if", [kind.type for kind in types], [condition], [yes.block, no.block])
+    op = _emit(
+        trace, "scf.if", [leaf_type.type for leaf_type in types], [condition], [yes.block, no.block]
+    )
     return pytrees.unflatten(yes.tree, _values(types, op.results))
 
 
 def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], carry: Any) -> Any:
-    """Repeat a function while a condition holds, both decided when the program runs.
+    """Repeat a function while a condition holds when the program runs.
 
     Args:
         cond: Takes the carry; returns a traced bool, or a tensor of one bool.
         body: Takes the carry; returns the next one, of the same structure and types.
-        carry: The first carry: any tree of tensors and numbers. A Python int becomes an i64, a
+        carry: The initial carry: any tree of tensors and numbers. A Python int becomes an i64, a
             float an f32. None where the loop only stores to globals.
 
     Returns:
@@ -111,13 +113,13 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], carry: An
 
 
 def for_loop(n: Any, body: Callable[[Any, Any], Any], carry: Any = None) -> Any:
-    """Repeat a function a number of times that is known when the program runs.
+    """Repeat a function a number of times that may be traced.
 
     Args:
-        n: How often: an integer, traced or not. Below 1: never.
-        body: Takes the number of the round (from 0, of type index) and the carry; returns the
-            next carry, of the same structure and types.
-        carry: The first carry: any tree of tensors and numbers. A Python int becomes an i64, a
+        n: The number of iterations: an integer, traced or not; below 1 there are none.
+        body: Takes the iteration number (from 0, of type index) and the carry; returns the next
+            carry, of the same structure and types.
+        carry: The initial carry: any tree of tensors and numbers. A Python int becomes an i64, a
             float an f32. None where the loop only stores to globals.
 
     Returns:
@@ -149,17 +151,17 @@ def for_loop(n: Any, body: Callable[[Any, Any], Any], carry: Any = None) -> Any:
 
 
 @dataclass(frozen=True)
-class _Kind:
-    """What one carried value or result is: a tensor of an element type, or a number."""
+class _LeafType:
+    """The type of a carried leaf or of a result: a tensor type with its dtype, or a scalar type."""
 
     type: Type
     dtype: torch.dtype | None
 
-    def wrap(self, value: Value) -> Intrinsic:
+    def traced(self, value: Value) -> Intrinsic:
         if self.dtype is None:
             return IrImmediateScalar(value)
         tensor = IrImmediateTensor(value, self.dtype)
-        tensor.origins = ANYWHERE
+        tensor.may_alias = MAY_ALIAS_ANY
         return tensor
 
     def describe(self) -> str:
@@ -177,14 +179,14 @@ def _condition(trace: TraceServices, value: Any, what: str) -> Value:
 
 
 def _leaves(trace: TraceServices, value: Any, what: str) -> tuple[pytrees.Tree, list[Any]]:
-    """Return the structure of a tree of values, and its leaves as traced values or numbers."""
+    """Return the structure of a tree of values, and its leaves: traced values and numbers."""
     tree, leaves = pytrees.describe(
         plain_tree(value), lambda leaf: isinstance(leaf, (Intrinsic, torch.Tensor))
     )
     for index, leaf in enumerate(leaves):
         if isinstance(leaf, torch.Tensor):
             leaves[index] = constant_of(trace, leaf)
-        elif not isinstance(leaf, Intrinsic) and not number_like(leaf):
+        elif not isinstance(leaf, Intrinsic) and not is_number(leaf):
             trace.fail(
                 f"{what} holds a {type(leaf).__name__} ({leaf!r:.60}); use tensors and numbers"
             )
@@ -196,57 +198,57 @@ def _paths(tree: pytrees.Tree, root: str) -> list[str]:
     return [paths[index] for index in sorted(paths)]
 
 
-def _kind_of(trace: TraceServices, leaf: Any) -> _Kind:
+def _type_of(trace: TraceServices, leaf: Any) -> _LeafType:
     if isinstance(leaf, IrTensor):
-        return _Kind(leaf.ir_type, leaf.dtype)
+        return _LeafType(leaf.ir_type, leaf.dtype)
     if isinstance(leaf, IrScalar):
-        return _Kind(leaf.ir_type, None)
+        return _LeafType(leaf.ir_type, None)
     with trace.context:
-        return _Kind(Type.parse(arithmetic.kind_of_literal(leaf, None)), None)
+        return _LeafType(Type.parse(arithmetic.kind_of_literal(leaf, None)), None)
 
 
-def _value_of(trace: TraceServices, leaf: Any, kind: _Kind, where: str) -> Value:
-    """Return a leaf as a value of a kind; sizes may become dynamic, numbers are converted."""
-    if kind.dtype is None:
+def _value_of(trace: TraceServices, leaf: Any, leaf_type: _LeafType, where: str) -> Value:
+    """Return a leaf as a value of a type; sizes may become dynamic, numbers are converted."""
+    if leaf_type.dtype is None:
         if isinstance(leaf, IrTensor):
-            trace.fail(f"{where} is {leaf}, but must be a number of type {kind.describe()}")
-        return scalar_of_type(trace, leaf, str(kind.type), where)
-    shape = list(kind.type.shape)  # type: ignore[attr-defined]
-    fits = isinstance(leaf, IrTensor) and leaf.dtype == kind.dtype and leaf.rank == len(shape)
+            trace.fail(f"{where} is {leaf}, but must be a number of type {leaf_type.describe()}")
+        return scalar_of_type(trace, leaf, str(leaf_type.type), where)
+    shape = list(leaf_type.type.shape)  # type: ignore[attr-defined]
+    fits = isinstance(leaf, IrTensor) and leaf.dtype == leaf_type.dtype and leaf.rank == len(shape)
     if not fits or not all(
         is_dynamic(target) or target == size
         for target, size in zip(shape, leaf.type_shape, strict=True)
     ):
         trace.fail(
-            f"{where} is {leaf!s}, but must be {kind.describe()}; element type and shape stay the "
-            "same in all rounds and branches. A size that changes must be dynamic from the start"
+            f"{where} is {leaf!s}, but must be {leaf_type.describe()}; element type and shape must "
+            "not change. A size that changes must be dynamic from the start"
         )
     return tensor_ops.emit_cast(trace, leaf, shape)
 
 
-def _common_type(trace: TraceServices, left: Any, right: Any, where: str) -> _Kind:
-    """Return the kind that holds a leaf of either branch."""
-    if number_like(left) and not number_like(right):
+def _common_type(trace: TraceServices, left: Any, right: Any, where: str) -> _LeafType:
+    """Return the type of a result, of which either branch has a leaf."""
+    if is_number(left) and not is_number(right):
         left, right = right, left
-    kind = _kind_of(trace, left)
-    other = _kind_of(trace, right)
-    if kind.dtype is None or other.dtype is None or kind.type == other.type:
-        return kind
-    shapes = (kind.type.shape, other.type.shape)  # type: ignore[attr-defined]
-    if kind.dtype != other.dtype or len(shapes[0]) != len(shapes[1]):
+    leaf_type = _type_of(trace, left)
+    other = _type_of(trace, right)
+    if leaf_type.dtype is None or other.dtype is None or leaf_type.type == other.type:
+        return leaf_type
+    shapes = (leaf_type.type.shape, other.type.shape)  # type: ignore[attr-defined]
+    if leaf_type.dtype != other.dtype or len(shapes[0]) != len(shapes[1]):
         trace.fail(f"{where} are {left} and {right}; they must be of one type")
     shape = [a if a == b else DYNAMIC for a, b in zip(*shapes, strict=True)]
     with trace.context, Location.unknown():
-        element = kind.type.element_type  # type: ignore[attr-defined]
-        return _Kind(RankedTensorType.get(shape, element), kind.dtype)
+        element = leaf_type.type.element_type  # type: ignore[attr-defined]
+        return _LeafType(RankedTensorType.get(shape, element), leaf_type.dtype)
 
 
-def _values(kinds: Sequence[_Kind], values: Sequence[Value]) -> list[Intrinsic]:
-    return [kind.wrap(value) for kind, value in zip(kinds, values, strict=True)]
+def _values(types: Sequence[_LeafType], values: Sequence[Value]) -> list[Intrinsic]:
+    return [leaf_type.traced(value) for leaf_type, value in zip(types, values, strict=True)]
 
 
 def _new_block(trace: TraceServices, types: Sequence[Type] = ()) -> Block:
-    """Return a block with arguments of some types, to be moved into its operation later."""
+    """Return a block with arguments of some types, to be moved into an operation later."""
     location = trace.location()
     with trace.context, location:
         holder = Operation.create("builtin.module", regions=1, ip=False)
@@ -272,7 +274,7 @@ def _emit(
 
 
 class _Branch:
-    """A traced branch; it ends when the types of its results are known."""
+    """A traced branch, whose yield is emitted once the types of both branches are known."""
 
     def __init__(
         self, trace: TraceServices, function: Callable[..., Any], operands: Sequence[Any]
@@ -283,42 +285,42 @@ class _Branch:
         with trace.region(self.block, self._scope):
             self.tree, self.leaves = _leaves(trace, function(*operands), "a branch's result")
 
-    def finish(self, kinds: Sequence[_Kind]) -> None:
-        """End the branch with its results as values of some kinds."""
+    def finish(self, types: Sequence[_LeafType]) -> None:
+        """Emit the yield of the results, as values of some types."""
         trace = self._trace
         paths = _paths(self.tree, "result")
         with trace.region(self.block, self._scope), trace.emitting():
             values = [
-                _value_of(trace, leaf, kind, f"{path} of aot.cond")
-                for leaf, kind, path in zip(self.leaves, kinds, paths, strict=True)
+                _value_of(trace, leaf, leaf_type, f"{path} of aot.cond")
+                for leaf, leaf_type, path in zip(self.leaves, types, paths, strict=True)
             ]
             Operation.create("scf.yield", operands=values)
 
 
 class _Carry:
-    """What a loop carries: its structure, the kinds of its leaves, and their first values."""
+    """The carry of a loop: its structure, the types of its leaves and their initial values."""
 
     def __init__(self, trace: TraceServices, carry: Any) -> None:
         self._trace = trace
         self._tree, leaves = _leaves(trace, carry, "the carry")
         self._paths = _paths(self._tree, "carry")
-        self._kinds = [_kind_of(trace, leaf) for leaf in leaves]
+        self._types = [_type_of(trace, leaf) for leaf in leaves]
         with trace.emitting():
             self.initial = self._convert(leaves)
 
     @property
     def types(self) -> list[Type]:
-        return [kind.type for kind in self._kinds]
+        return [leaf_type.type for leaf_type in self._types]
 
     def block(self, leading: Sequence[Type] = ()) -> Block:
         return _new_block(self._trace, [*leading, *self.types])
 
     def received(self, values: Sequence[Value]) -> Any:
-        """Return the carry with values of the module as its leaves."""
-        return pytrees.unflatten(self._tree, _values(self._kinds, values))
+        """Return the carry with values of the module as leaves."""
+        return pytrees.unflatten(self._tree, _values(self._types, values))
 
     def emit_yield(self, result: Any) -> None:
-        """End a loop body with the next carry."""
+        """Emit the yield of the next carry."""
         trace = self._trace
         tree, leaves = _leaves(trace, result, "the loop body's result")
         if tree != self._tree:
@@ -331,6 +333,6 @@ class _Carry:
 
     def _convert(self, leaves: Sequence[Any]) -> list[Value]:
         return [
-            _value_of(self._trace, leaf, kind, path)
-            for leaf, kind, path in zip(leaves, self._kinds, self._paths, strict=True)
+            _value_of(self._trace, leaf, leaf_type, path)
+            for leaf, leaf_type, path in zip(leaves, self._types, self._paths, strict=True)
         ]

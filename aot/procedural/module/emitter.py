@@ -18,19 +18,18 @@ from ..values.conversions import index_of, tensor_of
 from ..values.current import current_ir_trace
 from ..values.scalars import IrImmediateScalar, IrScalar, Size, same_size
 from ..values.services import TraceServices
-from ..values.tensor_ops import Span
+from ..values.tensor_ops import DimSlice
 from ..values.tensors import IrTensor
 
 Number: TypeAlias = int | IrScalar | Value
-"""A size, position or element: a Python number, a traced one, or a bare value of the module."""
+"""A size, position or element: a Python number, a traced scalar, or a value of the module."""
 
 
 class IREEEmitter:
-    """Operations on traced tensors that say exactly what IREE is to do.
+    """Emitters of single IREE operations on traced tensors; the instance is `aot.IREE`.
 
-    Sizes and positions are numbers or traced numbers, so shapes may be dynamic in all of them.
-    What is out of range is refused while tracing where that is known, else when the program runs.
-    The one instance is `aot.IREE`.
+    Sizes and positions are Python integers or traced scalars, so all shapes may be dynamic. A
+    range is checked while tracing where it is static, else when the program runs.
 
     Example:
         >>> from pelton import aot
@@ -44,12 +43,12 @@ class IREEEmitter:
     def tensor_dim(
         self, source: IrTensor, index: int, *, dtype: torch.dtype | None = None
     ) -> IrScalar:
-        """Return a size of a tensor as a traced number.
+        """Return a size of a tensor as a traced scalar.
 
         Args:
             source: The tensor.
             index: The dimension, from 0.
-            dtype: The integer type to convert it to; None: index.
+            dtype: The element type to convert it to; None: index.
 
         Raises:
             ProcedureTraceError: There is no such dimension.
@@ -77,24 +76,24 @@ class IREEEmitter:
 
         Args:
             dims: The sizes.
-            value: The value, converted to the element type as torch does.
+            value: The number, converted to the element type as torch does.
             dtype: The element type.
 
         Raises:
-            ProcedureTraceError: There are no numbers of the element type.
+            ProcedureTraceError: `value` is no number.
         """
         trace = current_ir_trace()
-        return tensor_ops.emit_fill(trace, _sizes(trace, dims), _number(value), dtype)
+        return tensor_ops.emit_fill(trace, _sizes(trace, dims), _traced(value), dtype)
 
     def tensor_reshape(self, source: IrTensor, *result_dims: Number) -> IrTensor:
         """Return a tensor in another shape of as many elements.
 
         Args:
             source: The tensor.
-            result_dims: The new sizes; one may be -1 and is what remains.
+            result_dims: The new sizes; one may be -1 and is inferred from the others.
 
         Raises:
-            ProcedureTraceError: The number of elements is known to differ.
+            ProcedureTraceError: The number of elements is known to differ, or -1 is ambiguous.
         """
         trace = source.trace
         shape = _inferred(trace, source, _sizes(trace, result_dims))
@@ -107,14 +106,14 @@ class IREEEmitter:
         return tensor_ops.emit_reshape(trace, source, shape)
 
     def tensor_slice(self, source: IrTensor, *indices: Number | tuple[Number, Number]) -> IrTensor:
-        """Return a box of a tensor; it keeps all dimensions.
+        """Return a slice of a tensor, of the same rank.
 
         Args:
             source: The tensor.
-            indices: For each dimension its start, or `(start, length)`; the length is 1 without.
+            indices: For each dimension a start, with the length 1, or `(start, length)`.
 
         Raises:
-            ProcedureTraceError: There are more or fewer indices than dimensions, or the box is
+            ProcedureTraceError: There are more or fewer indices than dimensions, or the slice is
                 known to be out of range.
         """
         trace = source.trace
@@ -122,25 +121,25 @@ class IREEEmitter:
             trace.fail(
                 f"tensor_slice of {source!r} takes {source.rank} indices, got {len(indices)}"
             )
-        spans = []
+        slices = []
         for axis, entry in enumerate(indices):
             pair = entry if isinstance(entry, (tuple, list)) else (entry, 1)
             if len(pair) != 2:
                 trace.fail(f"index {axis} must be a start or (start, length), got {entry!r}")
             start, length = _sizes(trace, pair)
-            spans.append(_checked_span(trace, source, axis, start, length))
-        return tensor_ops.emit_slice(trace, source, spans)
+            slices.append(_checked_slice(trace, source, axis, start, length))
+        return tensor_ops.emit_slice(trace, source, slices)
 
     def tensor_update(self, target: IrTensor, update: IrTensor, *start_indices: Number) -> IrTensor:
-        """Return a tensor in which a box is replaced; `target` stays as it is.
+        """Return a copy of a tensor with a slice replaced.
 
         Args:
             target: The tensor.
-            update: What to write: of the same element type and number of dimensions.
-            start_indices: For each dimension, where it goes.
+            update: The new elements: a tensor of the same element type and rank.
+            start_indices: The first position in each dimension.
 
         Raises:
-            ProcedureTraceError: The types do not fit, or the box is known to be out of range.
+            ProcedureTraceError: The types differ, or the slice is known to be out of range.
         """
         trace = target.trace
         update = tensor_of(trace, update, "the update")
@@ -155,18 +154,18 @@ class IREEEmitter:
                 f"got {len(start_indices)}"
             )
         starts = _sizes(trace, start_indices)
-        spans = [
-            _checked_span(trace, target, axis, start, update.size(axis))
+        slices = [
+            _checked_slice(trace, target, axis, start, update.size(axis))
             for axis, start in enumerate(starts)
         ]
-        return tensor_ops.emit_update(trace, target, update, spans)
+        return tensor_ops.emit_update(trace, target, update, slices)
 
     def tensor_trace(self, key: str, *ts: IrTensor | IrScalar) -> None:
-        """Print tensors to stderr when the program runs, under the title `=== key ===`.
+        """Emit a print of tensors to stderr, under the title `=== key ===`.
 
         Args:
             key: The title.
-            ts: Tensors, and numbers, which are printed as tensors.
+            ts: Traced tensors, and scalars, which are printed as tensors.
 
         Raises:
             ProcedureTraceError: The title is no text, or a value is no tensor.
@@ -174,7 +173,7 @@ class IREEEmitter:
         trace = current_ir_trace()
         if not isinstance(key, str):
             trace.fail(f"tensor_trace takes a title as text first, got {key!r}")
-        tensors = [tensor_of(trace, _number(value), "a traced value") for value in ts]
+        tensors = [tensor_of(trace, _traced(value), "a traced value") for value in ts]
         with trace.emitting():
             values, sizes = [], []
             for tensor in tensors:
@@ -188,10 +187,10 @@ IREE = IREEEmitter()
 
 
 def print(*values: Any) -> None:
-    """Print values to stderr when the program runs; outside of procedures, print them now.
+    """Print values to stderr when the program runs; outside of procedures print them to stdout.
 
     Args:
-        values: Traced tensors and numbers, and text or other values for the title.
+        values: Traced tensors and scalars; text and other values become the title.
 
     Example:
         >>> from pelton import aot
@@ -210,19 +209,19 @@ def print(*values: Any) -> None:
     IREE.tensor_trace(title or "print", *traced)
 
 
-def _number(value: Any) -> Any:
-    """Return a bare value of the module as a traced number or tensor."""
+def _traced(value: Any) -> Any:
+    """Return a value of the module as a traced scalar, and other values unchanged."""
     return IrImmediateScalar(value) if isinstance(value, Value) else value
 
 
 def _sizes(trace: TraceServices, dims: Sequence[Any]) -> list[Size]:
-    """Return sizes as numbers and traced numbers of type index."""
+    """Return sizes as Python integers and traced scalars of type index."""
     sizes: list[Size] = []
     for dim in dims:
         if type(dim) is int:
             sizes.append(dim)
         elif isinstance(dim, (IrScalar, IrTensor, Value)):
-            sizes.append(index_of(trace, _number(dim)))
+            sizes.append(index_of(trace, _traced(dim)))
         else:
             trace.fail(f"a size or position is an integer, got {dim!r}")
     return sizes
@@ -237,38 +236,37 @@ def _product(shape: Sequence[Size]) -> Size:
 
 
 def _inferred(trace: TraceServices, source: IrTensor, shape: list[Size]) -> list[Size]:
-    """Return a shape with the size that is left in place of -1."""
-    places = [axis for axis, size in enumerate(shape) if is_static(size) and size == -1]
-    if any(is_static(size) and size < -1 for size in shape) or len(places) > 1:
+    """Return a shape with the inferred size in place of -1."""
+    unknown = [axis for axis, size in enumerate(shape) if is_static(size) and size == -1]
+    if any(is_static(size) and size < -1 for size in shape) or len(unknown) > 1:
         trace.fail("a shape has sizes of at least 0, and -1 at most once")
-    if places:
-        rest = _product([size for axis, size in enumerate(shape) if axis not in places])
-        if is_static(rest) and rest == 0:
+    if unknown:
+        known = _product([size for axis, size in enumerate(shape) if axis not in unknown])
+        if is_static(known) and known == 0:
             trace.fail("-1 is not determined beside a size of 0")
-        shape[places[0]] = _product(source.shape) // rest
+        shape[unknown[0]] = _product(source.shape) // known
     return shape
 
 
-def _checked_span(
+def _checked_slice(
     trace: TraceServices, tensor: IrTensor, axis: int, start: Size, length: Size
-) -> Span:
-    """Return a range of positions in a dimension, which is checked to lie within it."""
+) -> DimSlice:
+    """Return a range of positions in a dimension, after emitting the checks of its bounds."""
     size = tensor.size(axis)
     end = start + length
-    whole = is_static(start) and start == 0 and same_size(length, size)
-    if whole:
-        return Span(start, length, whole=True)
+    if is_static(start) and start == 0 and same_size(length, size):
+        return DimSlice(start, length, is_full=True)
     if all(is_static(number) for number in (start, length, size)):
         if not 0 <= start <= end <= size:  # type: ignore[operator]
             trace.fail(
                 f"[{start}, {end}) is out of range for dimension {axis} of {tensor!r}, "
                 f"which has {size}"
             )
-        return Span(start, length)
+        return DimSlice(start, length)
     where = f"dimension {axis} of {tensor}"
     if not (is_static(start) and start >= 0):
         trace.require(start >= 0, f"a position before the start of {where}")
     if not (is_static(length) and length >= 0):
         trace.require(length >= 0, f"a negative length in {where}")
     trace.require(end <= size, f"a position beyond the end of {where}")
-    return Span(start, length)
+    return DimSlice(start, length)

@@ -22,8 +22,8 @@ class FunctionBuilder:
     Attributes:
         context: The module's MLIR context.
         ip: Where the next operation goes.
-        loc: The function's own place in the user's source.
-        return_types: The types of its results, once it returns.
+        loc: The function's own location in the user's source.
+        return_types: The types of its results, once the return is emitted.
     """
 
     def __init__(self, *, module_builder: ModuleBuilder, func_op: func_dialect.FuncOp) -> None:
@@ -35,7 +35,7 @@ class FunctionBuilder:
         self.return_types: Sequence[Type] | None = None
 
     def location(self) -> Location:
-        """Return the user's line that is running, or the function's own."""
+        """Return the location of the user's line that is running, or of the function."""
         place = user_location()
         if place is None:
             return self.loc
@@ -43,12 +43,12 @@ class FunctionBuilder:
 
     @contextlib.contextmanager
     def emitting(self) -> Iterator[None]:
-        """Emit operations at the function's insertion point, with the user's line."""
+        """Emit operations at the insertion point, with the location of the user's line."""
         with self.ip, self.location():
             yield
 
     def emit_return(self, *ir_values: Value) -> None:
-        """Emit the return; the function gets the types of the values as results."""
+        """Emit the return, and set the result types of the function."""
         with self.emitting():
             func_dialect.ReturnOp(list(ir_values))
         types = [value.type for value in ir_values]

@@ -1,4 +1,4 @@
-"""Modules under construction: build order from declared globals to a verified module."""
+"""Modules under construction: the build from the declarations of a class to a verified module."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ModuleInstance:
     Attributes:
         decl: The declarations of the class.
         builder: The module.
-        state: What the procedures share: globals and callables by attribute.
+        state: The globals and callables by attribute, which the procedures share.
         procedures: The entry points by name.
         programs: The exported programs by attribute.
     """
@@ -45,22 +45,22 @@ class ModuleInstance:
         self.programs: dict[str, ProgramMember] = {}
 
     def build(self, *, expand: bool = True) -> None:
-        """Trace all procedures, then import all programs, and finish the module.
+        """Trace all procedures, import all captured programs, and finish and verify the module.
 
         Args:
-            expand: Replace custom operators by their bodies.
+            expand: Whether to replace custom operators by their bodies.
 
         Raises:
-            ExportError: Something cannot be compiled; names it and the user's line.
+            ExportError: A procedure or program cannot be compiled; has the user's line.
         """
         self._declare()
         for procedure in self.procedures.values():
             procedure.ensure_traced()
         table = ProgramTable.of(self.builder)
         for member in self.programs.values():
-            member.enter(table)
+            member.add_to(table)
         table.import_all()
-        self._state_signatures()
+        self._attach_signatures()
         if expand:
             expand_custom_ops(self.builder.module_op)
         add_state_accessors(self.builder)
@@ -81,7 +81,7 @@ class ModuleInstance:
             member = ProgramMember(self.builder, name, program)
             self.programs[name] = self.state.callables[name] = member
 
-    def _state_signatures(self) -> None:
+    def _attach_signatures(self) -> None:
         for procedure in self.procedures.values():
             signature = signature_of(procedure, self._mutates(procedure))
             function = procedure.trace.func_op.operation
@@ -94,7 +94,7 @@ class ModuleInstance:
                 set_signature(member.entry.function, signature)
 
     def _mutates(self, function: Procedure | CapturedProgram) -> tuple[str, ...]:
-        """Return the names of the state that a function changes, itself or by what it calls."""
+        """Return the names of the state that a function mutates, itself or by its calls."""
         symbols: set[str] = set()
         seen: set[int] = set()
         waiting: list[Any] = [function]

@@ -1,4 +1,4 @@
-"""A `CompiledModule` class as data: read once, when the class is made, and never changed."""
+"""Declarations of a `CompiledModule` class, read once when the class is created."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CONSTANTS = (bool, int, float, str, torch.dtype, torch.device)
 
 @dataclass(frozen=True)
 class AnnotatedProcedure:
-    """A method with what its parameters cannot say; made by `CompiledModule.signature_info`.
+    """A method with options of its signature; created by `CompiledModule.signature_info`.
 
     Attributes:
         function: The method.
@@ -51,7 +51,7 @@ class ProcedureDecl:
         function: The Python function.
         defaults: For each parameter but `self`: a tree of abstract types and constants.
         signature: The Python signature without `self`.
-        location: Where it is written.
+        location: Its location in the user's source.
         arg_device: The device of each flat argument, by its position.
     """
 
@@ -65,15 +65,15 @@ class ProcedureDecl:
 
 @dataclass(frozen=True)
 class ModuleDecl:
-    """What a `CompiledModule` class declares.
+    """The declarations of a `CompiledModule` class.
 
     Attributes:
         cls: The class.
         export_name: The name of the MLIR module.
         options: Options of the module builder.
         globals: The declarations of globals, by attribute.
-        procedures: The entry points, by name.
-        programs: The `ExportedProgram`s, by attribute.
+        procedures: The methods that are entry points, by name.
+        programs: The exported programs, by attribute.
     """
 
     cls: type
@@ -84,7 +84,7 @@ class ModuleDecl:
     programs: Mapping[str, ExportedProgram] = field(default_factory=dict)
 
     def names(self) -> list[str]:
-        """Return the names that a procedure can find on its `self`."""
+        """Return the attribute names of a procedure's `self`."""
         found = dict.fromkeys((*self.globals, *self.procedures, *self.programs))
         for cls in _declaring_classes(self.cls):
             found.update(dict.fromkeys(name for name in vars(cls) if not _is_dunder(name)))
@@ -94,15 +94,15 @@ class ModuleDecl:
 def read_class(
     cls: type, export_name: str | None = None, options: ModuleBuilderOptions | None = None
 ) -> ModuleDecl:
-    """Return what a class declares.
+    """Return the declarations of a class.
 
     Args:
         cls: A subclass of `CompiledModule`.
-        export_name: The name of the MLIR module; default: made of the class's name.
+        export_name: The name of the MLIR module; None: derived from the class's name.
         options: Options of the module builder.
 
     Raises:
-        ExportError: A method cannot be an entry point; names it and its line.
+        ExportError: A method cannot be an entry point; has its line.
     """
     globals_: dict[str, GlobalsDef] = {}
     procedures: dict[str, ProcedureDecl] = {}
@@ -141,7 +141,7 @@ def module_name_of(class_name: str) -> str:
 
 
 def _declaring_classes(cls: type) -> list[type]:
-    """Return the classes whose members count: the user's, the most derived first."""
+    """Return the user's classes of the hierarchy, the most derived first."""
     root = next(base for base in cls.__mro__ if vars(base).get("_decl", cls) is None)
     return [
         base for base in cls.__mro__ if base not in (object, root) and base.__module__ != "typing"

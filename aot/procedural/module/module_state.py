@@ -15,12 +15,18 @@ class ModuleCallable(Protocol):
     """A procedure or exported program of the class, as other procedures call it."""
 
     def call(self, trace: TraceServices, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Emit a call in a procedure; return its result with traced values in it."""
+        """Emit a call in a procedure; return its result with traced values in it.
+
+        Args:
+            trace: The procedure that calls.
+            args: Positional arguments.
+            kwargs: Keyword arguments.
+        """
 
 
 @dataclass(frozen=True)
 class ModuleState:
-    """What the procedures of a module under construction share.
+    """The parts of a module under construction that its procedures use.
 
     Attributes:
         decl: The declarations of the class.

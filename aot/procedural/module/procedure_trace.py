@@ -16,12 +16,12 @@ from ...ir.affinity import attributes_from_argument_device_affinities
 from ...ir.builder import ModuleBuilder
 from ..globals.live_globals import plain_tree
 from ..globals.types import AbstractIntrinsic, AbstractTensor
-from ..values.arithmetic import number_like
+from ..values.arithmetic import is_number
 from ..values.conversions import constant_of
 from ..values.current import new_ir_trace_scope
 from ..values.intrinsics import Intrinsic
 from ..values.scalars import IrImmediateScalar, IrScalar, scalar_of
-from ..values.tensors import ANYWHERE, IrImmediateTensor, IrTensor
+from ..values.tensors import MAY_ALIAS_ANY, IrImmediateTensor, IrTensor
 from .trace import IrTrace
 
 
@@ -29,7 +29,7 @@ def convert_py_value_to_ir(proc_trace: ProcedureTrace, py_value: Any) -> Sequenc
     """Return the values of a traced value, a number, or a torch tensor.
 
     Raises:
-        ProcedureTraceError: It cannot be a value of the compiled program.
+        ProcedureTraceError: `py_value` cannot be a value of the compiled program.
     """
     if isinstance(py_value, Value):
         return [py_value]
@@ -37,7 +37,7 @@ def convert_py_value_to_ir(proc_trace: ProcedureTrace, py_value: Any) -> Sequenc
         return py_value.resolve_ir_values(py_value.trace)
     if isinstance(py_value, torch.Tensor):
         return [constant_of(proc_trace, py_value).ir_value]
-    if number_like(py_value):
+    if is_number(py_value):
         return [scalar_of(proc_trace, py_value).ir_value]
     proc_trace.fail(
         f"a {type(py_value).__name__} ({py_value!r:.80}) cannot become a value of the compiled "
@@ -46,17 +46,17 @@ def convert_py_value_to_ir(proc_trace: ProcedureTrace, py_value: Any) -> Sequenc
 
 
 class ProcedureTrace(IrTrace):
-    """A procedure: a Python function run once on stand-ins for its arguments.
+    """A procedure: a Python function run once, on traced values as arguments.
 
     Args:
         module_builder: The module that it belongs to.
         func_op: Its operation, with an entry block.
-        proxy_posargs: The stand-ins for positional arguments.
-        proxy_kwargs: The stand-ins for keyword arguments.
+        proxy_posargs: The traced positional arguments.
+        proxy_kwargs: The traced keyword arguments.
 
     Attributes:
         result_tree: The structure of the result, once traced.
-        results: Its leaves: traced values, and what is constant.
+        results: Its leaves: traced values and constants.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class ProcedureTrace(IrTrace):
             symbol_name: The function's name; a taken one gets a suffix.
             posargs: Positional arguments: trees of abstract types; other leaves are constants.
             kwargs: Keyword arguments of the same kinds.
-            loc: Where it is written.
+            loc: Its location in the user's source.
             arg_device: The device of each flat argument, by its position.
             public: Whether it is an entry point.
         """
@@ -120,15 +120,15 @@ class ProcedureTrace(IrTrace):
             _share_named_sizes(leaves, proxies)
         for proxy in proxies:
             if isinstance(proxy, IrTensor):
-                proxy.origins = ANYWHERE
+                proxy.may_alias = MAY_ALIAS_ANY
         trace.proxy_posargs, trace.proxy_kwargs = pytrees.unflatten(tree, proxies)
         return trace
 
     def trace_py_func(self, py_f: Callable[..., Any]) -> None:
-        """Run a Python function on the stand-ins; its result is returned.
+        """Run a Python function on the traced arguments, and emit the return of its result.
 
         Raises:
-            ProcedureTraceError: It does something that cannot be compiled.
+            ProcedureTraceError: The function cannot be compiled.
         """
         with new_ir_trace_scope(self):
             result = plain_tree(py_f(*self.proxy_posargs, **self.proxy_kwargs))
@@ -143,8 +143,8 @@ class ProcedureTrace(IrTrace):
             return _intrinsic_of(leaf)
         if isinstance(leaf, IrTensor):
             result = IrImmediateTensor(leaf.ir_value, leaf.dtype)
-            for axis, size in leaf.stated_sizes().items():
-                result.state_size(axis, size)
+            for axis, size in leaf.known_dim_values().items():
+                result.set_dim_value(axis, size)
             return result
         if isinstance(leaf, IrScalar):
             return IrImmediateScalar(leaf.ir_value)
@@ -176,7 +176,7 @@ def _intrinsic_of(value: Value) -> Intrinsic:
 
 
 def _share_named_sizes(leaves: Sequence[Any], proxies: Sequence[Any]) -> None:
-    """Let the sizes of one name be one value, which the caller has checked."""
+    """Give the sizes of one name one value; the caller checks that they are equal."""
     first: dict[str, tuple[IrTensor, int]] = {}
     for leaf, proxy in zip(leaves, proxies, strict=True):
         if not isinstance(leaf, AbstractTensor):
@@ -184,4 +184,4 @@ def _share_named_sizes(leaves: Sequence[Any], proxies: Sequence[Any]) -> None:
         for axis, name in leaf.size_names().items():
             owner, at = first.setdefault(name, (proxy, axis))
             if owner is not proxy or at != axis:
-                proxy.state_size(axis, owner.get_dim_value(at))
+                proxy.set_dim_value(axis, owner.get_dim_value(at))

@@ -1,4 +1,4 @@
-"""The procedures of one module: declared first, traced when first needed, called by each other."""
+"""Procedures of a module: declared first, traced at their first call, callable by each other."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pelton.runtime.errors import SignatureError
 from ...capture.arguments import shift
 from ...compat.pytrees import tree_structure, treespec_dumps
 from ...spec.inputs import NamedDimension
+from ..calls.captured import constant_key
 from ..globals.live_globals import plain_tree
 from ..globals.types import AbstractIntrinsic, AbstractSize, AbstractTensor
 from ..values import tensor_ops
@@ -22,7 +23,7 @@ from ..values.conversions import tensor_of, tensor_of_type
 from ..values.intrinsics import Intrinsic
 from ..values.scalars import IrImmediateScalar, IrScalar, Size, scalar_of_type
 from ..values.services import TraceServices
-from ..values.tensors import ANYWHERE, IrImmediateTensor, IrTensor
+from ..values.tensors import MAY_ALIAS_ANY, IrImmediateTensor, IrTensor
 from .module_decl import ProcedureDecl
 from .module_state import ModuleState
 from .procedure_trace import ProcedureTrace
@@ -30,31 +31,37 @@ from .view import ProcedureSelf
 
 
 class Procedure:
-    """One function of the module: a method traced for its abstract arguments and constants.
+    """A function of the module: a method traced for its abstract arguments and constants.
 
     Args:
-        state: The module that it belongs to.
+        module: The module that it belongs to.
         decl: The method.
         symbol: The function's name; a taken one gets a suffix.
         constants: Values of constant leaves other than the defaults, by position.
         public: Whether it is an entry point.
+
+    Attributes:
+        decl: The method.
+        parameters: The parameters with the structure of their arguments.
+        leaves: The leaves of all arguments: abstract types and constants.
+        trace: The function.
     """
 
     def __init__(
         self,
-        state: ModuleState,
+        module: ModuleState,
         decl: ProcedureDecl,
         symbol: str,
         constants: Mapping[int, Any] | None = None,
         public: bool = True,
     ) -> None:
         self.decl = decl
-        self._module = state
-        self.parameters, self.leaves = _take_apart(decl)
+        self._module = module
+        self.parameters, self.leaves = _flatten_parameters(decl)
         for index, value in (constants or {}).items():
             self.leaves[index] = value
         self.trace = self._define(symbol, public)
-        self._state = "declared"
+        self._phase = "declared"
         self._specialised: dict[Any, Procedure] = {}
 
     def _define(self, symbol: str, public: bool) -> ProcedureTrace:
@@ -80,29 +87,29 @@ class Procedure:
         return self.trace.name
 
     def ensure_traced(self, caller: TraceServices | None = None) -> None:
-        """Trace the method unless that is done.
+        """Trace the method unless it is traced already.
 
         Args:
-            caller: The procedure that needs it.
+            caller: The procedure that calls it.
 
         Raises:
-            ProcedureTraceError: It does something that cannot be compiled, or calls itself.
+            ProcedureTraceError: The method cannot be compiled, or calls itself.
         """
-        if self._state == "tracing":
+        if self._phase == "tracing":
             assert caller is not None
             caller.fail(
                 f"{self.name}() calls itself, directly or through others; a compiled procedure "
                 "cannot. Use aot.while_loop"
             )
-        if self._state == "declared":
-            self._state = "tracing"
+        if self._phase == "declared":
+            self._phase = "tracing"
             view = ProcedureSelf(self._module, self.trace)
             self.trace.trace_py_func(self.decl.function.__get__(view))
-            self._state = "traced"
-            self._state_schemas()
+            self._phase = "traced"
+            self._set_schema_attributes()
 
-    def _state_schemas(self) -> None:
-        """State the structures of arguments and result as torch writes them, where it can."""
+    def _set_schema_attributes(self) -> None:
+        """Set the schemas of arguments and result as attributes, where torch can serialize them."""
         attributes = self.trace.func_op.operation.attributes
         context = self._module.builder.context
         result = pytrees.unflatten(self.trace.result_tree, range(len(self.trace.results)))
@@ -113,21 +120,26 @@ class Procedure:
             try:
                 text = treespec_dumps(tree_structure(value))
             except (NotImplementedError, TypeError):
-                continue  # a class that torch has no name for
+                continue  # a class that torch does not serialize
             attributes[key] = StringAttr.get(text, context)
 
     def call(self, trace: TraceServices, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Emit a call from another procedure; return its result with traced values in it.
 
+        Args:
+            trace: The procedure that calls.
+            args: Positional arguments.
+            kwargs: Keyword arguments.
+
         Raises:
-            ProcedureTraceError: The arguments do not fit.
+            ProcedureTraceError: The arguments do not fit the method's parameters.
         """
         given = self._bind(trace, args, kwargs)
         constants = {
             index: value
             for index, value in enumerate(given)
             if not isinstance(self.leaves[index], AbstractIntrinsic)
-            and not _same(value, self.leaves[index])
+            and constant_key(value) != constant_key(self.leaves[index])
         }
         target = self._specialise(constants) if constants else self
         operands = target._operands(trace, given)
@@ -197,7 +209,7 @@ class Procedure:
         return dict(sorted(paths.items()))
 
     def proxies(self) -> dict[int, Any]:
-        """Return what stands for each leaf of the arguments, by position."""
+        """Return the traced value or constant of each leaf of the arguments, by position."""
         given = [*self.trace.proxy_posargs, *self.trace.proxy_kwargs.values()]
         leaves: list[Any] = list(self.leaves)
         for parameter, value in zip(self.parameters, given, strict=True):
@@ -205,7 +217,7 @@ class Procedure:
         return dict(enumerate(leaves))
 
     def _specialise(self, constants: Mapping[int, Any]) -> Procedure:
-        key = tuple((index, type(value), value) for index, value in sorted(constants.items()))
+        key = tuple((index, constant_key(value)) for index, value in sorted(constants.items()))
         found = self._specialised.get(key)
         if found is None:
             found = Procedure(self._module, self.decl, self.decl.name, constants, public=False)
@@ -213,7 +225,7 @@ class Procedure:
         return found
 
 
-def _take_apart(decl: ProcedureDecl) -> tuple[list[Parameter], list[Any]]:
+def _flatten_parameters(decl: ProcedureDecl) -> tuple[list[Parameter], list[Any]]:
     """Return the parameters with their trees, and all leaves: abstract types and constants."""
     leaves: list[Any] = []
     parameters = []
@@ -225,22 +237,18 @@ def _take_apart(decl: ProcedureDecl) -> tuple[list[Parameter], list[Any]]:
     return parameters, leaves
 
 
-def _same(left: Any, right: Any) -> bool:
-    return type(left) is type(right) and bool(left == right)
-
-
 def _received(leaf: Intrinsic, value: Value) -> Intrinsic:
-    """Return what a call of a procedure gives for one leaf of its result."""
+    """Return a value of a call as the traced value of one leaf of the result."""
     if isinstance(leaf, IrTensor):
         tensor = IrImmediateTensor(value, leaf.dtype)
-        tensor.origins = ANYWHERE
+        tensor.may_alias = MAY_ALIAS_ANY
         return tensor
     assert isinstance(leaf, IrScalar)
     return IrImmediateScalar(value)
 
 
 def _check_size(trace: TraceServices, leaf: AbstractSize, size: IrScalar, where: str) -> None:
-    """Check that a size is within its bounds."""
+    """Emit the checks that a size is within its bounds."""
     low, _, high = leaf.bounds
     trace.require(size >= low, f"{where} must be at least {low}")
     trace.require(size <= high, f"{where} must be at most {high}")
@@ -249,7 +257,7 @@ def _check_size(trace: TraceServices, leaf: AbstractSize, size: IrScalar, where:
 def _check_sizes(
     trace: TraceServices, leaf: AbstractTensor, tensor: IrTensor, where: str, named: dict[str, Size]
 ) -> None:
-    """Check that sizes of one name are equal and within their bounds."""
+    """Emit the checks that sizes of one name are equal and within their bounds."""
     for axis, name in leaf.size_names().items():
         size = tensor.size(axis)
         what = f"dimension {axis} ({name}) of {where}"

@@ -1,4 +1,4 @@
-"""The signatures of procedures, which travel in the artifact."""
+"""Signatures of procedures, as the artifact stores them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def signature_of(procedure: Procedure, mutates: tuple[str, ...]) -> Signature:
 
     Args:
         procedure: The procedure.
-        mutates: The names of the state that it changes, itself or through what it calls.
+        mutates: The names of the state that it mutates, itself or by its calls.
 
     Raises:
-        ExportError: A dimension has different bounds in two places.
+        ExportError: A dimension has different bounds in two arguments.
     """
     dims = _Dims(procedure)
     inputs = tuple(dims.input(index, path) for index, path in procedure.paths().items())
@@ -64,7 +64,7 @@ class _Dims:
                 size if is_static(size) else self._dim(leaf, axis, path)
                 for axis, size in enumerate(leaf.size)
             )
-            for axis, value in self._proxies[index].stated_sizes().items():
+            for axis, value in self._proxies[index].known_dim_values().items():
                 self._names.setdefault(value, str(shape[axis]))
             return TensorSpec(dtype_row(leaf.dtype, path), shape)
         if isinstance(leaf, AbstractSize):
@@ -94,7 +94,7 @@ class _Dims:
     def result(self, leaf: Any) -> Leaf:
         """Return the leaf of one result."""
         if isinstance(leaf, IrTensor):
-            stated = leaf.stated_sizes()
+            stated = leaf.known_dim_values()
             shape = tuple(
                 self._names.get(stated[axis], UNKNOWN) if axis in stated else size
                 for axis, size in enumerate(leaf.type_shape)

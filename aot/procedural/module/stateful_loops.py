@@ -1,8 +1,8 @@
-"""Loops and branches over globals, as branches between blocks.
+"""Control flow over mutable globals: `scf` operations lowered to branches between blocks.
 
-IREE (3.13) misplaces loads and stores of globals around and inside of `scf` operations: loads move
-up past loops that store, stores are lost in loop bodies. Between blocks it keeps them in order. So
-functions whose `scf` operations touch mutable globals get that form; the others keep `scf`.
+IREE (3.13) reorders loads and stores of globals around and inside of `scf` operations: loads move
+before loops that store, stores in loop bodies are lost. The order between blocks is preserved, so
+functions whose `scf` operations access mutable globals are lowered to `cf`; others stay in `scf`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...ir.module import operations_within
 
 
 def lower_stateful_control_flow(builder: ModuleBuilder) -> None:
-    """Turn `scf` into branches between blocks in the functions where it touches mutable globals."""
+    """Lower `scf` to `cf` in the functions whose `scf` operations access mutable globals."""
     functions: dict[str, Operation] = {}
     mutable: set[str] = set()
     for op in builder.body.operations:
@@ -26,11 +26,11 @@ def lower_stateful_control_flow(builder: ModuleBuilder) -> None:
             functions[_symbol(operation)] = operation
         elif operation.name == "util.global" and "is_mutable" in operation.attributes:
             mutable.add(_symbol(operation))
-    touching = _touching_functions(functions, mutable)
+    accessing = _accessing_functions(functions, mutable)
     stateful = [
         function
         for function in functions.values()
-        if any(_touches(inner, mutable, touching) for inner in _inside_scf(function))
+        if any(_accesses(inner, mutable, accessing) for inner in _inside_scf(function))
     ]
     if stateful:
         with builder.context:
@@ -39,29 +39,29 @@ def lower_stateful_control_flow(builder: ModuleBuilder) -> None:
                 manager.run(function)
 
 
-def _touching_functions(functions: dict[str, Operation], mutable: set[str]) -> set[str]:
-    """Return the names of the functions that touch mutable globals, themselves or by calls."""
+def _accessing_functions(functions: dict[str, Operation], mutable: set[str]) -> set[str]:
+    """Return the names of the functions that access mutable globals, themselves or by calls."""
     callers: dict[str, set[str]] = {}
     waiting: list[str] = []
     for name, function in functions.items():
         for inner in operations_within(function):
             if inner.name == "func.call":
                 callers.setdefault(_reference(inner, "callee"), set()).add(name)
-            elif _touches(inner, mutable, set()):
+            elif _accesses(inner, mutable, set()):
                 waiting.append(name)
-    touching: set[str] = set()
+    accessing: set[str] = set()
     while waiting:
         name = waiting.pop()
-        if name not in touching:
-            touching.add(name)
+        if name not in accessing:
+            accessing.add(name)
             waiting.extend(callers.get(name, ()))
-    return touching
+    return accessing
 
 
-def _touches(op: Operation, mutable: set[str], touching: set[str]) -> bool:
+def _accesses(op: Operation, mutable: set[str], accessing: set[str]) -> bool:
     if op.name in ("util.global.load", "util.global.store"):
         return _reference(op, "global") in mutable
-    return op.name == "func.call" and _reference(op, "callee") in touching
+    return op.name == "func.call" and _reference(op, "callee") in accessing
 
 
 def _inside_scf(function: Operation) -> Iterator[Operation]:

@@ -26,7 +26,7 @@ from .function_builder import FunctionBuilder
 
 
 class IrTrace(FunctionBuilder):
-    """A function whose operations come from running Python.
+    """A function whose operations are emitted by running Python.
 
     Args:
         module_builder: The module that it belongs to.
@@ -58,7 +58,7 @@ class IrTrace(FunctionBuilder):
         return str(self.func_op.name.value)
 
     def finalize(self) -> None:
-        """Do what is left when the function is complete; here nothing."""
+        """Finish the function, after its return; a hook for subclasses, which does nothing here."""
 
     def fail(self, message: str) -> NoReturn:
         """Raise an error about this function, at the user's line.
@@ -70,11 +70,11 @@ class IrTrace(FunctionBuilder):
 
     @contextlib.contextmanager
     def region(self, block: Block, scope: Scope | None = None) -> Iterator[None]:
-        """Fill a region: operations go to the end of its block.
+        """Emit operations at the end of a region's block.
 
         Args:
             block: The block.
-            scope: The region, if it was begun before.
+            scope: The region, to continue one; None: a new region.
         """
         before = self.ip, self.scope
         self.ip, self.scope = InsertionPoint(block), scope or Scope(self.scope)
@@ -86,30 +86,36 @@ class IrTrace(FunctionBuilder):
             self._epoch += 1
 
     def stored(self, symbol: str) -> None:
-        """Note that a global was stored to."""
+        """Record a store to a global."""
         self.stores.add(symbol)
         self._versions[symbol] = self._versions.get(symbol, 0) + 1
 
     def called(self, callee: CapturedProgram | Any) -> None:
-        """Note a call of a captured program or a procedure, which may store to globals."""
+        """Record a call of a captured program or a procedure, which may store to globals."""
         self.callees.append(callee)
         if not isinstance(callee, CapturedProgram) or callee.changed:
             self._epoch += 1
 
     def version_of(self, symbol: str) -> tuple[str, int, int]:
-        """Return what is the same for two loads of a global if nothing is stored in between."""
+        """Return a key that loads of a global share if no store lies between them."""
         return (symbol, self._epoch, self._versions.get(symbol, 0))
 
     def handle_call(self, target: Intrinsic, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Emit a call of something that the procedure has."""
+        """Emit a call of an intrinsic.
+
+        Args:
+            target: The intrinsic.
+            args: Positional arguments.
+            kwargs: Keyword arguments.
+        """
         return target.resolve_call(self, *args, **kwargs)
 
     def handle_assignment(self, scope: Any, target: Any, updated_value: Any) -> None:
-        """Emit the stores of a tree of values to a global or a tree of them.
+        """Emit the stores of a tree of values to a global or a tree of globals.
 
         Args:
-            scope: What the assignment is made in, for messages.
-            target: The global, or the collection of them.
+            scope: The Python expression of the target, for messages.
+            target: The global, or the collection of globals.
             updated_value: Values of the same structure.
 
         Raises:
@@ -123,14 +129,23 @@ class IrTrace(FunctionBuilder):
         args: Sequence[Any],
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Emit a call of a torch function on traced values; each distinct use is traced once."""
+        """Emit a call of a torch function on traced values; each distinct use is traced once.
+
+        Args:
+            function: The function.
+            args: Positional arguments.
+            kwargs: Keyword arguments.
+
+        Raises:
+            ProcedureTraceError: torch refuses the arguments.
+        """
         return call_function(self, function, args, kwargs or {})
 
     def require(self, condition: Any, message: str) -> None:
-        """Emit a check that stops the program with a message; a known condition is checked now.
+        """Emit a check that stops the program with a message; a Python bool is checked now.
 
         Raises:
-            ProcedureTraceError: The condition is known to be false.
+            ProcedureTraceError: The condition is False.
         """
         if isinstance(condition, bool):
             if not condition:
@@ -154,7 +169,7 @@ class IrTrace(FunctionBuilder):
 
         Args:
             tensor: The tensor.
-            index: What to replace.
+            index: The part to replace.
             value: A tensor or number; it is converted and expanded as torch does.
 
         Raises:
@@ -167,8 +182,8 @@ class IrTrace(FunctionBuilder):
 
         Args:
             value: A traced tensor, a torch tensor or a traced scalar.
-            expected: What has the type: a traced tensor or an abstract one.
-            where: What needs the value, for messages.
+            expected: A traced tensor or an abstract tensor of the type.
+            where: The use of the value, for messages.
 
         Raises:
             ProcedureTraceError: The element type, the rank or a size differs.

@@ -23,11 +23,11 @@ from .module_state import ModuleState
 
 
 class ProcedureSelf:
-    """What a procedure receives as `self`.
+    """The `self` of a procedure.
 
-    Globals read as traced values and store when assigned to; other procedures, jittables, modules
-    and programs of the class emit calls; all else is as in the class: helpers, properties, static
-    methods, constants, `super()`.
+    Globals are read as traced values and stored to by assignment; calls of procedures, jittables,
+    modules and programs of the class emit calls; helpers, properties, static methods, constants
+    and `super()` work as in the class.
 
     Args:
         module: The module under construction.
@@ -96,12 +96,12 @@ def _hint(module: ModuleState, name: str) -> str:
 
 
 class ModuleMember:
-    """An `nn.Module` of the class, as procedures see it: calls of it are traced.
+    """An `nn.Module` of the class, whose calls in procedures are traced.
 
     Args:
         trace: The trace of the procedure.
         module: The module.
-        path: How the user writes it, without `self.`.
+        path: Its Python expression, without `self.`.
         state: Prefix of the symbols of its parameters and buffers.
     """
 

@@ -1,4 +1,4 @@
-"""Integers of a procedure as sums of others, so that differences are known while tracing."""
+"""Affine forms of traced integers: linear combinations whose differences are known at trace."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Affine:
-    """A sum of unknown integers, each some number of times, and a number.
+    """A linear combination of unknown integers, plus a constant.
 
     Attributes:
-        terms: How often each unknown is in the sum; never 0.
-        offset: The number.
+        terms: The coefficient of each unknown; never 0.
+        offset: The constant.
 
     Example:
         >>> start = Affine.of("start")
@@ -27,20 +27,20 @@ class Affine:
 
     @staticmethod
     def of(unknown: Hashable) -> Affine:
-        """Return the sum that is one unknown integer."""
+        """Return the affine form of one unknown integer."""
         return Affine({unknown: 1})
 
     @staticmethod
     def number(value: int) -> Affine:
-        """Return the sum that is a number."""
+        """Return the affine form of a constant."""
         return Affine({}, value)
 
     def __add__(self, other: Affine) -> Affine:
         terms = dict(self.terms)
         for unknown, count in other.terms.items():
             terms[unknown] = terms.get(unknown, 0) + count
-        kept = {unknown: count for unknown, count in terms.items() if count}
-        return Affine(kept, self.offset + other.offset)
+        nonzero = {unknown: count for unknown, count in terms.items() if count}
+        return Affine(nonzero, self.offset + other.offset)
 
     def __sub__(self, other: Affine) -> Affine:
         negated = {unknown: -count for unknown, count in other.terms.items()}
@@ -48,11 +48,11 @@ class Affine:
 
     @property
     def constant(self) -> int | None:
-        """The number, where the sum has no unknowns."""
+        """The constant, if there are no unknowns; else None."""
         return None if self.terms else self.offset
 
     @property
     def unknown(self) -> Any | None:
-        """The unknown, where the sum is just one."""
+        """The unknown, if the form is exactly one unknown; else None."""
         single = len(self.terms) == 1 and set(self.terms.values()) == {1} and not self.offset
         return next(iter(self.terms)) if single else None

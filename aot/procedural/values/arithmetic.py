@@ -1,4 +1,4 @@
-"""Arithmetic on scalars of the compiled program: kinds, promotion, conversion, operations."""
+"""Arithmetic on scalar values: kinds, promotion, conversion and operations."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from iree.compiler.ir import (
 )
 
 INTEGERS = ("i1", "i8", "i16", "i32", "index", "i64")
-"""Integer kinds; an operation on two of them is done in the later one."""
+"""Integer kinds in order of promotion: an operation on two of them is done in the later one."""
 
 FLOATS = ("f32", "f64")
-"""Floating-point kinds; an operation on two of them is done in the later one.
+"""Floating-point kinds in order of promotion.
 
-There are no numbers of 16 bits: IREE computes with those in tensors only.
+There are no 16-bit kinds: IREE computes with 16-bit floats in tensors only.
 """
 
 KIND_OF_DTYPE = {
@@ -37,11 +37,11 @@ KIND_OF_DTYPE = {
 """The kind of scalar for an element type."""
 
 DTYPE_OF_KIND = {kind: dtype for dtype, kind in KIND_OF_DTYPE.items()} | {"index": torch.int64}
-"""The element type of a tensor made of a scalar."""
+"""The element type of the rank-0 tensor of a scalar."""
 
 
 def is_float(kind: str) -> bool:
-    """Tell whether a kind is floating point.
+    """Return whether a kind is floating point.
 
     Example:
         >>> is_float("f32"), is_float("index")
@@ -51,7 +51,7 @@ def is_float(kind: str) -> bool:
 
 
 def holds(kind: str, other: str) -> bool:
-    """Tell whether an integer kind holds all values of another; i64 and index hold each other.
+    """Return whether an integer kind represents all values of another; i64 and index are alike.
 
     Example:
         >>> holds("i64", "i32"), holds("index", "i64"), holds("i32", "i64"), holds("f32", "i32")
@@ -64,7 +64,7 @@ def holds(kind: str, other: str) -> bool:
 
 
 def kind_of_literal(value: bool | int | float, beside: str | None) -> str:
-    """Return the kind that a Python number takes: that of the other operand where it fits.
+    """Return the kind of a Python number: that of the other operand where it fits.
 
     Example:
         >>> kind_of_literal(1, "i32"), kind_of_literal(1.5, "i32"), kind_of_literal(2, "i1")
@@ -78,11 +78,14 @@ def kind_of_literal(value: bool | int | float, beside: str | None) -> str:
 
 
 def promote(left: str, right: str) -> str:
-    """Return the kind in which an operation on two kinds is done.
+    """Return the kind to which the operands of two kinds are promoted.
 
     Example:
         >>> promote("i32", "index"), promote("i64", "f32"), promote("f32", "f64")
         ('index', 'f32', 'f64')
+
+    Raises:
+        AssertionError: Neither is a kind.
     """
     for order in (FLOATS, INTEGERS):
         found = [order.index(kind) for kind in (left, right) if kind in order]
@@ -95,7 +98,7 @@ def constant(value: bool | int | float, kind: str) -> Value:
     """Emit a constant of a kind.
 
     Raises:
-        OverflowError: An integer does not fit.
+        OverflowError: An integer does not fit into the kind.
     """
     type_ = Type.parse(kind)
     if is_float(kind):
@@ -117,7 +120,7 @@ def index_constant(value: int) -> Value:
 def convert(value: Value, kind: str) -> Value:
     """Emit the conversion of a scalar to a kind, as torch converts elements.
 
-    Floats are truncated towards zero; to bool, what is not 0 is true.
+    Floats are truncated towards zero; every number but 0 becomes true.
     """
     source, target = str(value.type), Type.parse(kind)
     if source == kind:
@@ -156,7 +159,7 @@ def _truncate(value: Value) -> Value:
 
 
 def _in_tensor(operation: Callable[[Type, Value], Value], value: Value, kind: str) -> Value:
-    """Emit a conversion that IREE's VM lacks, to and from f64, in a tensor of one element."""
+    """Emit a conversion to or from f64, which IREE's VM lacks, on a rank-0 tensor."""
     single = tensor.from_elements(RankedTensorType.get([], value.type), [value])
     return tensor.extract(operation(RankedTensorType.get([], Type.parse(kind)), single), [])
 
@@ -182,7 +185,7 @@ def _floor_divide(left: Value, right: Value) -> Value:
 
 
 def _modulo(left: Value, right: Value) -> Value:
-    """Emit the remainder that has the sign of the divisor, as in Python and torch."""
+    """Emit the remainder with the sign of the divisor, as in Python and torch."""
     kind = str(left.type)
     zero = constant(0, kind)
     rest = arith.remf(left, right) if is_float(kind) else arith.remsi(left, right)
@@ -276,10 +279,16 @@ def emit_unary(symbol: str, value: Value) -> Value:
 
 
 def select(condition: Value, yes: Value, no: Value) -> Value:
-    """Emit the choice between two scalars of one kind."""
+    """Emit a select between two scalars of one kind.
+
+    Args:
+        condition: A value of kind i1.
+        yes: The result where it is true.
+        no: The result where it is false.
+    """
     return arith.select(condition, yes, no)
 
 
-def number_like(value: Any) -> bool:
-    """Tell whether a value is a Python number."""
+def is_number(value: Any) -> bool:
+    """Return whether a value is a Python number."""
     return isinstance(value, (bool, int, float))

@@ -9,11 +9,11 @@ from iree.compiler.ir import Value
 
 from ...ir.builder import GlobalAttributes, TensorGlobal
 from ...ir.elements import shape_of
-from .arithmetic import number_like
+from .arithmetic import is_number
 from .scalars import IrScalar, index_scalar
 from .services import TensorType, TraceServices
 from .sizes import DYNAMIC
-from .tensor_ops import emit_cast, emit_global_load, emit_single
+from .tensor_ops import emit_cast, emit_global_load, emit_rank0
 from .tensors import IrImmediateTensor, IrTensor
 
 
@@ -32,7 +32,7 @@ def tensor_of(trace: TraceServices, value: Any, where: str) -> IrTensor:
     Args:
         trace: The procedure.
         value: The value; a torch tensor becomes a global of the module.
-        where: What needs the tensor, for the message.
+        where: The use of the tensor, for the message.
 
     Raises:
         ProcedureTraceError: `value` is no tensor.
@@ -42,8 +42,8 @@ def tensor_of(trace: TraceServices, value: Any, where: str) -> IrTensor:
     if isinstance(value, torch.Tensor):
         return constant_of(trace, value)
     if isinstance(value, IrScalar):
-        return emit_single(trace, value)
-    hint = "; fill a tensor with `tensor[...] = number`" if number_like(value) else ""
+        return emit_rank0(trace, value)
+    hint = "; fill a tensor with `tensor[...] = number`" if is_number(value) else ""
     trace.fail(f"{where} must be a tensor, got {value!r}{hint}")
 
 
@@ -59,7 +59,7 @@ def constant_of(trace: TraceServices, tensor: torch.Tensor) -> IrTensor:
 
 def _load(trace: TraceServices, source: TensorGlobal, dtype: torch.dtype) -> IrTensor:
     loaded = IrImmediateTensor(emit_global_load(trace, source), dtype)
-    loaded.origins = frozenset({source.symbol})
+    loaded.may_alias = frozenset({source.symbol})
     return loaded
 
 
@@ -69,8 +69,8 @@ def tensor_of_type(trace: TraceServices, value: Any, expected: TensorType, where
     Args:
         trace: The procedure.
         value: A traced tensor, a torch tensor or a traced scalar.
-        expected: What has the type: a traced tensor or an abstract one.
-        where: What needs the value, for messages.
+        expected: A traced tensor or an abstract tensor of the type.
+        where: The use of the value, for messages.
 
     Raises:
         ProcedureTraceError: The element type, the rank or a size differs.

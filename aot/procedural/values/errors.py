@@ -1,4 +1,4 @@
-"""What can go wrong while a procedure is traced."""
+"""Errors of a trace."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from ...spec.errors import ExportError
 
 
 class ProcedureTraceError(ExportError):
-    """A procedure does something that cannot be compiled; names the procedure and the line."""
+    """A procedure cannot be compiled; the message names the procedure and the user's line."""

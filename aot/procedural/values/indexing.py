@@ -1,7 +1,7 @@
 """Indexing of traced tensors: reads and writes at static and dynamic positions.
 
-What selects one box of the tensor (numbers, slices of step 1, `None`, `...`) becomes a slice or an
-update. Other indices (tensors, lists, masks, steps) are torch's own indexing, of that box.
+Integers, slices of step 1, `None` and `...` select one contiguous range per dimension and become a
+slice or an update. Of other indices (tensors, lists, masks, steps) torch's own indexing is traced.
 """
 
 from __future__ import annotations
@@ -12,55 +12,57 @@ from typing import Any
 import torch
 
 from ...spec.sizes import is_static
-from .arithmetic import number_like
+from .arithmetic import is_number
 from .conversions import index_of, tensor_of
 from .scalars import IrScalar, Size, dim_value_or_none, index_scalar, same_size, select
 from .services import TraceServices
-from .tensor_ops import Span, emit_fill, emit_reshape, emit_slice, emit_update
+from .tensor_ops import DimSlice, emit_fill, emit_reshape, emit_slice, emit_update
 from .tensors import IrImmediateTensor, IrTensor
 
 
 @dataclass(frozen=True)
-class Plan:
-    """An index, taken apart.
+class IndexPlan:
+    """The operations of an index: a slice, then a reshape or torch's own indexing.
 
     Attributes:
-        spans: The box to take: one span for each dimension.
-        shape: The shape of the box as the index gives it, without the dimensions of single
-            positions and with the new ones; None where torch has to index the box.
-        rest: The index for torch then.
+        slices: The slice of the tensor, one range for each dimension.
+        shape: The shape of the result, where it is a reshape of the slice: integers remove their
+            dimension and `None` adds one. None where torch has to index the slice.
+        torch_index: The index of the slice for torch.
     """
 
-    spans: tuple[Span, ...]
+    slices: tuple[DimSlice, ...]
     shape: tuple[Size, ...] | None
-    rest: tuple[Any, ...] = ()
+    torch_index: tuple[Any, ...] = ()
 
     @property
-    def whole(self) -> bool:
-        """Whether the box is the whole tensor."""
-        return all(span.whole for span in self.spans)
+    def is_full(self) -> bool:
+        """Whether the slice covers the tensor."""
+        return all(dim_slice.is_full for dim_slice in self.slices)
 
     @property
-    def keeps_shape(self) -> bool:
-        """Whether the index gives the box as it is."""
-        return self.shape is not None and len(self.rest) == len(self.spans) == len(self.shape)
+    def is_slice(self) -> bool:
+        """Whether the result is the slice itself, without a reshape."""
+        return self.shape is not None and (
+            len(self.torch_index) == len(self.slices) == len(self.shape)
+        )
 
 
 def read(tensor: IrTensor, index: Any) -> IrTensor:
-    """Return the part of a tensor at an index.
+    """Return the part of a tensor at an index; assigning to it writes to the tensor.
 
     Raises:
         ProcedureTraceError: The index does not fit the tensor.
     """
     trace = tensor.trace
     plan = plan_index(tensor, index)
-    box = tensor if plan.whole else emit_slice(trace, tensor, plan.spans)
+    sliced = tensor if plan.is_full else emit_slice(trace, tensor, plan.slices)
     if plan.shape is None:
-        part = trace.call_torch(_getitem, (box, plan.rest))
-    elif plan.keeps_shape:
-        part = box
+        part = trace.call_torch(_getitem, (sliced, plan.torch_index))
+    elif plan.is_slice:
+        part = sliced
     else:
-        part = emit_reshape(trace, box, plan.shape)
+        part = emit_reshape(trace, sliced, plan.shape)
     return _part_of(part, tensor, index)
 
 
@@ -68,17 +70,17 @@ def _part_of(part: IrTensor, base: IrTensor, index: Any) -> IrTensor:
     """Return a part of a tensor that writes through to it."""
     result = IrImmediateTensor(part.ir_value, part.dtype, (base, index))
     result.set_dynamic_dim_values(part.dynamic_dim_values())
-    result.origins = part.origins
+    result.may_alias = part.may_alias
     return result
 
 
 def write(tensor: IrTensor, index: Any, value: Any) -> IrTensor:
-    """Return a tensor in which the part at an index is replaced.
+    """Return a copy of a tensor with the part at an index replaced.
 
     Args:
-        tensor: The tensor; it stays as it is.
-        index: What to replace.
-        value: A tensor or number; it is converted and expanded as torch does.
+        tensor: The tensor; it does not change.
+        index: The part to replace.
+        value: A tensor or number; it is converted and broadcast as torch does.
 
     Raises:
         ProcedureTraceError: The index does not fit the tensor, or the value does not fit the part.
@@ -86,17 +88,17 @@ def write(tensor: IrTensor, index: Any, value: Any) -> IrTensor:
     trace = tensor.trace
     plan = plan_index(tensor, index)
     if plan.shape is None:
-        box = tensor if plan.whole else emit_slice(trace, tensor, plan.spans)
-        changed = trace.call_torch(_setitem, (box, plan.rest, value))
+        sliced = tensor if plan.is_full else emit_slice(trace, tensor, plan.slices)
+        update = trace.call_torch(_setitem, (sliced, plan.torch_index, value))
     else:
-        changed = _fill(trace, tensor, plan, value)
-    return changed if plan.whole else emit_update(trace, tensor, changed, plan.spans)
+        update = _update_value(trace, tensor, plan, value)
+    return update if plan.is_full else emit_update(trace, tensor, update, plan.slices)
 
 
-def _fill(trace: TraceServices, tensor: IrTensor, plan: Plan, value: Any) -> IrTensor:
-    """Return `value` in the shape of the box, converted to the tensor's element type."""
-    lengths = tuple(span.length for span in plan.spans)
-    if number_like(value) or isinstance(value, IrScalar):
+def _update_value(trace: TraceServices, tensor: IrTensor, plan: IndexPlan, value: Any) -> IrTensor:
+    """Return `value` in the shape of the slice, converted to the tensor's element type."""
+    lengths = tuple(dim_slice.length for dim_slice in plan.slices)
+    if is_number(value) or isinstance(value, IrScalar):
         return emit_fill(trace, lengths, value, tensor.dtype)
     given = tensor_of(trace, value, f"the value assigned to a part of {tensor!r}")
     assert plan.shape is not None
@@ -104,10 +106,10 @@ def _fill(trace: TraceServices, tensor: IrTensor, plan: Plan, value: Any) -> IrT
         if all(is_static(size) for size in plan.shape):
             given = trace.call_torch(_fit, (given, tensor.dtype, plan.shape))
         else:
-            box = emit_slice(trace, tensor, plan.spans)
-            model = box if plan.keeps_shape else emit_reshape(trace, box, plan.shape)
-            given = trace.call_torch(_fit_like, (given, model))
-    return given if plan.keeps_shape else emit_reshape(trace, given, lengths)
+            sliced = emit_slice(trace, tensor, plan.slices)
+            part = sliced if plan.is_slice else emit_reshape(trace, sliced, plan.shape)
+            given = trace.call_torch(_fit_like, (given, part))
+    return given if plan.is_slice else emit_reshape(trace, given, lengths)
 
 
 def _same_shape(left: tuple[Size, ...], right: tuple[Size, ...]) -> bool:
@@ -137,42 +139,40 @@ def _fit_like(tensor: torch.Tensor, model: torch.Tensor) -> torch.Tensor:
     return tensor.to(model.dtype).expand(model.shape)
 
 
-def plan_index(tensor: IrTensor, index: Any) -> Plan:
-    """Take an index apart.
+def plan_index(tensor: IrTensor, index: Any) -> IndexPlan:
+    """Return the operations of an index, and emit the checks of its dynamic positions.
 
     Raises:
-        ProcedureTraceError: It has too many entries, or one is out of range.
+        ProcedureTraceError: The index has too many entries, or one is out of range.
     """
     trace = tensor.trace
     entries = _expand(tensor, index if isinstance(index, tuple) else (index,))
-    spans: list[Span] = []
+    slices: list[DimSlice] = []
     shape: list[Size] = []
-    rest: list[Any] = []
-    plain = True
+    torch_index: list[Any] = []
+    is_reshape = True
     for entry in entries:
+        axis = len(slices)
         if entry is None:
             shape.append(1)
-            rest.append(None)
-            continue
-        axis = len(spans)
-        if _is_position(entry):
-            spans.append(_position(trace, tensor, axis, entry))
-            rest.append(0)
-        elif isinstance(entry, slice) and _is_number(entry.step, 1):
-            span = _range(trace, tensor, axis, entry)
-            spans.append(span)
-            shape.append(span.length)
-            rest.append(slice(None))
+            torch_index.append(None)
+        elif _is_position(entry):
+            slices.append(_position(trace, tensor, axis, entry))
+            torch_index.append(0)
+        elif isinstance(entry, slice) and _is_unit_step(entry.step):
+            dim_slice = _range(trace, tensor, axis, entry)
+            slices.append(dim_slice)
+            shape.append(dim_slice.length)
+            torch_index.append(slice(None))
         else:
-            plain = False
-            for number in range(_axes_of(entry)):
-                spans.append(_whole(tensor, axis + number))
-            rest.append(_static_step(trace, entry))
-    return Plan(tuple(spans), tuple(shape) if plain else None, tuple(rest))
+            is_reshape = False
+            slices.extend(_full(tensor, axis + offset) for offset in range(_axes_of(entry)))
+            torch_index.append(_static_step(trace, entry))
+    return IndexPlan(tuple(slices), tuple(shape) if is_reshape else None, tuple(torch_index))
 
 
 def _expand(tensor: IrTensor, entries: tuple[Any, ...]) -> list[Any]:
-    """Return the entries with whole slices for `...` and for what is not mentioned."""
+    """Return the entries with full slices for `...` and for trailing dimensions."""
     used = sum(_axes_of(entry) for entry in entries if entry is not None and entry is not ...)
     if used > tensor.rank or sum(entry is ... for entry in entries) > 1:
         tensor.trace.fail(f"an index of {used} entries does not fit {tensor!r}")
@@ -184,7 +184,7 @@ def _expand(tensor: IrTensor, entries: tuple[Any, ...]) -> list[Any]:
 
 
 def _axes_of(entry: Any) -> int:
-    """Return how many dimensions an entry indexes: a mask as many as it has."""
+    """Return how many dimensions an entry indexes: the rank of a mask, else 1."""
     if getattr(entry, "dtype", None) is torch.bool and not isinstance(entry, IrScalar):
         return int(entry.ndim)
     return 1
@@ -194,12 +194,12 @@ def _is_position(entry: Any) -> bool:
     return isinstance(entry, IrScalar) or (isinstance(entry, int) and not isinstance(entry, bool))
 
 
-def _is_number(value: Any, number: int) -> bool:
-    return value is None or (type(value) is int and value == number)
+def _is_unit_step(step: Any) -> bool:
+    return step is None or (type(step) is int and step == 1)
 
 
-def _whole(tensor: IrTensor, axis: int) -> Span:
-    return Span(0, tensor.size(axis), whole=True)
+def _full(tensor: IrTensor, axis: int) -> DimSlice:
+    return DimSlice(0, tensor.size(axis), is_full=True)
 
 
 def _static_step(trace: TraceServices, entry: Any) -> Any:
@@ -211,35 +211,35 @@ def _static_step(trace: TraceServices, entry: Any) -> Any:
     return entry
 
 
-def _position(trace: TraceServices, tensor: IrTensor, axis: int, entry: int | IrScalar) -> Span:
+def _position(trace: TraceServices, tensor: IrTensor, axis: int, entry: int | IrScalar) -> DimSlice:
     size = tensor.size(axis)
-    if is_static(entry) and is_static(size):
+    if isinstance(entry, int) and is_static(size):
         if not -size <= entry < size:
             trace.fail(f"index {entry} is out of range for dimension {axis} of {tensor!r}")
-        return Span(entry % size, 1, whole=size == 1)
+        return DimSlice(entry % size, 1, is_full=size == 1)
     start = _from_end(trace, entry, size)
     trace.require(start >= 0, f"index below the start of dimension {axis} of {tensor}")
     trace.require(start < size, f"index beyond the end of dimension {axis} of {tensor}")
-    return Span(start, 1)
+    return DimSlice(start, 1)
 
 
 def _from_end(trace: TraceServices, value: Size, size: Size) -> Size:
-    """Return a position with what counts from the end counted from the start."""
+    """Return a position from the start; a negative one counts from the end."""
     if isinstance(value, int):
         return value if value >= 0 else size + value
     position = index_of(trace, value)
     return select(trace, position < 0, position + size, position)
 
 
-def _range(trace: TraceServices, tensor: IrTensor, axis: int, entry: slice) -> Span:
+def _range(trace: TraceServices, tensor: IrTensor, axis: int, entry: slice) -> DimSlice:
     size = tensor.size(axis)
     if entry.start is None and entry.stop is None:
-        return _whole(tensor, axis)
+        return _full(tensor, axis)
     if is_static(size) and not any(
         isinstance(bound, IrScalar) for bound in (entry.start, entry.stop)
     ):
         low, high, _ = slice(entry.start, entry.stop).indices(size)
-        return Span(low, max(high - low, 0), whole=(low, high) == (0, size))
+        return DimSlice(low, max(high - low, 0), is_full=(low, high) == (0, size))
     length = _known_length(trace, entry.start, entry.stop)
     if length is not None:
         first = index_scalar(trace, entry.start)
@@ -247,10 +247,10 @@ def _range(trace: TraceServices, tensor: IrTensor, axis: int, entry: slice) -> S
         trace.require(
             first + length <= size, f"slice beyond the end of dimension {axis} of {tensor}"
         )
-        return Span(first, length)
-    start = 0 if entry.start is None else _bounded(trace, entry.start, size)
-    stop = size if entry.stop is None else _bounded(trace, entry.stop, size)
-    return Span(start, _length(start, stop))
+        return DimSlice(first, length)
+    start = 0 if entry.start is None else _clamped(trace, entry.start, size)
+    stop = size if entry.stop is None else _clamped(trace, entry.stop, size)
+    return DimSlice(start, _length(start, stop))
 
 
 def _known_length(trace: TraceServices, start: Any, stop: Any) -> Size | None:
@@ -263,14 +263,14 @@ def _known_length(trace: TraceServices, start: Any, stop: Any) -> Size | None:
     return dim_value_or_none(trace, difference.unknown)
 
 
-def _bounded(trace: TraceServices, value: Size, size: Size) -> Size:
-    """Return a bound of a slice, counted from the start and limited to the dimension."""
+def _clamped(trace: TraceServices, value: Size, size: Size) -> Size:
+    """Return a bound of a slice from the start, clamped to the dimension."""
     position = _from_end(trace, value, size)
-    if is_static(position):
-        if is_static(size):
-            return max(min(position, size), 0)
+    if isinstance(position, IrScalar):
+        return position.clamp(0, size)
+    if isinstance(size, IrScalar):
         return size.clamp(max=position)
-    return position.clamp(0, size)
+    return max(min(position, size), 0)
 
 
 def _length(start: Size, stop: Size) -> Size:

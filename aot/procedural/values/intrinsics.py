@@ -1,4 +1,4 @@
-"""Intrinsics: Python objects that stand for values of the compiled program during a trace."""
+"""Intrinsics: Python objects that represent values of the compiled program during a trace."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from .services import TraceServices
 
 
 class Intrinsic:
-    """An object that stands for values of the compiled program while a procedure is traced.
+    """A Python object that represents values of the compiled program during a trace.
 
-    It belongs to the trace in which it was made, and there to the region (loop body or branch).
+    It belongs to the trace in which it is created, and there to the region: the body, a loop body
+    or a branch.
     """
 
     def __init__(self) -> None:
@@ -25,15 +26,15 @@ class Intrinsic:
 
     @property
     def trace(self) -> TraceServices:
-        """The trace that it belongs to, which must be the one being made.
+        """The trace that it belongs to, which must be the current one.
 
         Raises:
-            ProcedureTraceError: The value has left its procedure, loop body or branch.
+            ProcedureTraceError: The value is used outside of its procedure, loop body or branch.
         """
         if ir_trace_or_none() is not self._trace:
             raise ProcedureTraceError(
                 f"{self!r} is a traced value of {self._trace.name}() and cannot be used outside "
-                "of it; pass it as an argument, return it, or keep it in a mutable global",
+                "of it; pass it as an argument, return it, or store it in a mutable global",
                 location=user_location(),
             )
         if not self._scope.encloses(self._trace.scope):
@@ -44,18 +45,23 @@ class Intrinsic:
         return self._trace
 
     def resolve_ir_values(self, proc_trace: TraceServices) -> Sequence[Value]:
-        """Return its values, emitting what is needed to have them.
+        """Return its values, after emitting the operations that compute them.
 
         Raises:
-            NotImplementedError: It has none.
+            NotImplementedError: The class has no values.
         """
         raise NotImplementedError(f"{type(self).__name__} has no value")
 
     def resolve_call(self, proc_trace: TraceServices, *args: Any, **kwargs: Any) -> Any:
         """Emit a call of it.
 
+        Args:
+            proc_trace: The procedure that calls.
+            args: Positional arguments.
+            kwargs: Keyword arguments.
+
         Raises:
-            NotImplementedError: It cannot be called.
+            NotImplementedError: The class cannot be called.
         """
         raise NotImplementedError(f"{type(self).__name__} cannot be called")
 
@@ -63,7 +69,7 @@ class Intrinsic:
         """Emit a store of values to it.
 
         Raises:
-            ProcedureTraceError: It cannot be stored to.
+            ProcedureTraceError: It cannot be assigned to.
         """
         proc_trace.fail(f"{self!r} cannot be assigned to; only mutable globals can")
 
@@ -79,7 +85,11 @@ class Intrinsic:
         return value
 
     def refuse(self, action: str, remedy: str) -> NoReturn:
-        """Raise the error that Python cannot do something with a value that is not known yet.
+        """Raise the error for a Python operation that needs a value known only at run time.
+
+        Args:
+            action: The operation.
+            remedy: An alternative that can be compiled.
 
         Raises:
             ProcedureTraceError: Always.
@@ -108,7 +118,7 @@ class Intrinsic:
 
 
 class EmptyType:
-    """The type of what stands for "not given" where None is a value."""
+    """The type of a placeholder for arguments that are not given, where None is a value."""
 
     def __repr__(self) -> str:
         return "Empty"

@@ -1,4 +1,4 @@
-"""Scalars of a traced procedure: numbers that are known when the program runs, and sizes."""
+"""Scalars of a traced procedure: integers, bools, floats and sizes known at run time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iree.compiler.ir import Type, Value
 from ...spec.sizes import is_static
 from . import arithmetic
 from .affine import Affine
-from .arithmetic import number_like
+from .arithmetic import is_number
 from .intrinsics import Intrinsic
 from .services import TraceServices
 
@@ -31,11 +31,11 @@ def _reflected(symbol: str) -> Callable[[IrScalar, Any], Any]:
 
 
 class IrScalar(Intrinsic):
-    """A traced number: an integer, a bool, or a floating-point number.
+    """A traced scalar: an integer, a bool or a floating-point number.
 
-    Operators work as on torch's 0-d tensors: a Python number takes the type of the other operand;
-    an integer beside a floating-point number becomes one; `/` of integers is a float32, `//` and
-    `%` round down as in Python; comparisons give bools for `aot.cond` and `aot.while_loop`.
+    Operators promote as those of torch's 0-d tensors: a Python number takes the type of the other
+    operand; an integer with a float becomes a float; `/` of integers is a float32, `//` and `%`
+    round down as in Python; comparisons return bools for `aot.cond` and `aot.while_loop`.
 
     Args:
         ir_type: Its type in the module.
@@ -52,15 +52,15 @@ class IrScalar(Intrinsic):
 
     @property
     def dtype(self) -> torch.dtype:
-        """The element type of a tensor made of it."""
+        """The element type of its rank-0 tensor."""
         return arithmetic.DTYPE_OF_KIND[self.kind]
 
     def affine(self) -> Affine:
-        """Return it as a sum of other integers, so that differences are known while tracing."""
+        """Return its affine form in other integers, for differences known while tracing."""
         return Affine.of(self.ir_value)
 
     def set(self, other: Any) -> None:
-        """Give it another value: a Python number, or a traced one of the same type.
+        """Replace its value by a Python number, or by a traced scalar of the same type.
 
         Raises:
             ProcedureTraceError: `other` is of another type.
@@ -68,12 +68,12 @@ class IrScalar(Intrinsic):
         raise NotImplementedError
 
     def to(self, dtype: torch.dtype) -> IrScalar:
-        """Return the number converted to the scalar type of a torch element type.
+        """Return the scalar converted to a torch element type.
 
         Floats are truncated towards zero.
 
         Raises:
-            ProcedureTraceError: There are no such scalars.
+            ProcedureTraceError: There are no scalars of the element type.
         """
         trace = self.trace
         if dtype not in arithmetic.KIND_OF_DTYPE:
@@ -84,7 +84,7 @@ class IrScalar(Intrinsic):
             )
 
     def clamp(self, min: Any = None, max: Any = None) -> IrScalar:
-        """Return the number limited to a range; the bounds may be traced."""
+        """Return the scalar clamped to a range, whose bounds may be traced."""
         trace = self.trace
         result: IrScalar = self
         for bound, symbol in ((min, "<"), (max, ">")):
@@ -97,7 +97,7 @@ class IrScalar(Intrinsic):
         return result
 
     def _binary(self, symbol: str, other: Any, *, reflected: bool) -> Any:
-        if not isinstance(other, IrScalar) and not number_like(other):
+        if not isinstance(other, IrScalar) and not is_number(other):
             return NotImplemented
         trace = self.trace
         with trace.emitting():
@@ -109,10 +109,10 @@ class IrScalar(Intrinsic):
                 value = arithmetic.emit_binary(symbol, left, right)
             except TypeError as error:
                 trace.fail(str(error))
-            return IrImmediateScalar(value, self._sum(symbol, other, reflected))
+            return IrImmediateScalar(value, self._affine_result(symbol, other, reflected))
 
-    def _sum(self, symbol: str, other: Any, reflected: bool) -> Affine | None:
-        """Return what a sum or difference is made of; None for other operations."""
+    def _affine_result(self, symbol: str, other: Any, reflected: bool) -> Affine | None:
+        """Return the affine form of a sum or difference of integers; None for other results."""
         is_scalar = isinstance(other, IrScalar)
         if symbol not in ("+", "-") or not (is_scalar or type(other) is int):
             return None
@@ -165,32 +165,32 @@ class IrScalar(Intrinsic):
 
 
 class IrImmediateScalar(IrScalar):
-    """A number that an operation of the procedure gives, or an argument.
+    """A scalar that is the result of an operation, or an argument.
 
     Args:
         ir_value: The value in the module.
-        made_of: The sum of other integers that it is, if known.
+        affine: Its affine form in other integers, if known.
     """
 
-    def __init__(self, ir_value: Value, made_of: Affine | None = None) -> None:
+    def __init__(self, ir_value: Value, affine: Affine | None = None) -> None:
         super().__init__(ir_value.type)
         self._value = ir_value
-        if made_of is not None:
-            self._trace.affine_forms[ir_value] = made_of
+        if affine is not None:
+            self._trace.affine_forms[ir_value] = affine
 
     def resolve_ir_values(self, proc_trace: TraceServices) -> Sequence[Value]:
         """Return the value."""
         return [self._value]
 
     def affine(self) -> Affine:
-        """Return it as a sum of other integers, so that differences are known while tracing."""
+        """Return its affine form in other integers, for differences known while tracing."""
         return self._trace.affine_forms.get(self._value) or Affine.of(self._value)
 
     def set(self, other: Any) -> None:
-        """Let it stand for another value: a Python number, or a traced one of its type.
+        """Refer to another value from now on: a Python number, or a traced scalar of its type.
 
         Raises:
-            ProcedureTraceError: `other` is of another type.
+            ProcedureTraceError: `other` is of another type, or this is an outer region's scalar.
         """
         trace = self.trace
         if self._scope is not trace.scope:
@@ -239,7 +239,7 @@ def scalar_value(trace: TraceServices, value: Any, beside: str | None) -> Value:
     """
     if isinstance(value, IrScalar):
         return value.ir_value
-    if not number_like(value):
+    if not is_number(value):
         trace.fail(f"expected a number, got {value!r}")
     kind = arithmetic.kind_of_literal(value, beside)
     try:
@@ -255,7 +255,7 @@ def scalar_of_type(trace: TraceServices, value: Any, kind: str, where: str) -> V
         trace: The procedure.
         value: A Python number, or a traced scalar of the kind or of a smaller integer kind.
         kind: The kind that is needed.
-        where: What needs it, for messages.
+        where: The use of the value, for messages.
 
     Raises:
         ProcedureTraceError: `value` is of another kind.
@@ -267,7 +267,7 @@ def scalar_of_type(trace: TraceServices, value: Any, kind: str, where: str) -> V
             return arithmetic.convert(value.ir_value, kind)
     lossy = isinstance(value, float) and not arithmetic.is_float(kind)
     mixed = isinstance(value, bool) != (kind == "i1") and isinstance(value, (bool, int))
-    if not number_like(value) or lossy or mixed:
+    if not is_number(value) or lossy or mixed:
         trace.fail(f"{where} takes {kind}, got {value!r}")
     with trace.emitting():
         return scalar_value(trace, value, kind)

@@ -1,4 +1,4 @@
-"""Services of a trace: what traced values ask of the function that is being traced."""
+"""Services of a trace: the interface through which traced values use the current function."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class TensorType(Protocol):
 
 
 class TraceServices(Protocol):
-    """What traced values, and the operations on them, ask of a trace.
+    """The part of a trace that traced values and the operations on them use.
 
-    Values never import the trace itself, which is built of them.
+    The trace implements it with modules that import the values, so values never import the trace.
 
     Attributes:
         module_builder: The module that the function belongs to.
@@ -98,10 +98,22 @@ class TraceServices(Protocol):
         """Return a key that loads of a global share if no store lies between them."""
 
     def handle_call(self, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Emit a call of an intrinsic."""
+        """Emit a call of an intrinsic.
+
+        Args:
+            target: The intrinsic.
+            args: Positional arguments.
+            kwargs: Keyword arguments.
+        """
 
     def handle_assignment(self, scope: Any, target: Any, updated_value: Any) -> None:
-        """Emit the stores of a tree of values to a global or a tree of globals."""
+        """Emit the stores of a tree of values to a global or a tree of globals.
+
+        Args:
+            scope: The Python expression of the target, for messages.
+            target: The global, or the collection of globals.
+            updated_value: Values of the same structure.
+        """
 
     def call_torch(
         self,
@@ -109,13 +121,31 @@ class TraceServices(Protocol):
         args: Sequence[Any],
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Emit a call of a torch function on traced values."""
+        """Emit a call of a torch function on traced values.
+
+        Args:
+            function: The function.
+            args: Positional arguments.
+            kwargs: Keyword arguments.
+        """
 
     def read(self, tensor: Any, index: Any) -> Any:
         """Emit `tensor[index]`."""
 
     def write(self, tensor: Any, index: Any, value: Any) -> Any:
-        """Emit a copy of a tensor with the part at an index replaced."""
+        """Emit a copy of a tensor with the part at an index replaced.
+
+        Args:
+            tensor: The tensor.
+            index: The part to replace.
+            value: A tensor or number; it is converted and broadcast as torch does.
+        """
 
     def tensor_of_type(self, value: Any, expected: TensorType, where: str) -> Value:
-        """Emit a value as a tensor of a type."""
+        """Emit a value as a tensor of a type; static and dynamic sizes may meet.
+
+        Args:
+            value: A traced tensor, a torch tensor or a traced scalar.
+            expected: A traced tensor or an abstract tensor of the type.
+            where: The use of the value, for messages.
+        """

@@ -1,4 +1,4 @@
-"""Sizes of traced tensors: how MLIR spells a dynamic one, and how two of them compare."""
+"""Sizes in MLIR tensor types: the number for a dynamic size, and shapes as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DYNAMIC: int = ShapedType.get_dynamic_size()
 
 
 def is_dynamic(size: int) -> bool:
-    """Tell whether a size of an MLIR type is dynamic.
+    """Return whether a size of an MLIR type is dynamic.
 
     Example:
         >>> is_dynamic(DYNAMIC), is_dynamic(3)

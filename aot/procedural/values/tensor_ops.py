@@ -26,33 +26,39 @@ from .arithmetic import KIND_OF_DTYPE, constant, convert, index_constant
 from .scalars import IrScalar, Size, index_scalar, same_size, scalar_value
 from .services import TraceServices
 from .sizes import DYNAMIC
-from .tensors import FRESH, IrImmediateTensor, IrTensor
+from .tensors import NO_ALIAS, IrImmediateTensor, IrTensor
 
 
 @dataclass(frozen=True)
-class Span:
+class DimSlice:
     """A range of positions in one dimension.
 
     Attributes:
         start: The first position.
-        length: How many.
-        whole: Whether it is the whole dimension.
+        length: The number of positions.
+        is_full: Whether the range is known to cover the dimension.
     """
 
     start: Size
     length: Size
-    whole: bool = False
+    is_full: bool = False
 
 
 def tensor_type(trace: TraceServices, shape: Sequence[Size], dtype: torch.dtype) -> Type:
-    """Return the builtin tensor type of a shape; traced sizes are dynamic."""
+    """Return the builtin tensor type of a shape.
+
+    Args:
+        trace: The procedure.
+        shape: The sizes; traced ones are dynamic.
+        dtype: The element type.
+    """
     element = trace.module_builder.torch_dtype_to_iree_type(dtype)
     sizes = [size if is_static(size) else DYNAMIC for size in shape]
     with trace.context, trace.location():
         return RankedTensorType.get(sizes, element)
 
 
-def values_of(trace: TraceServices, sizes: Sequence[Size]) -> list[Value]:
+def index_values(trace: TraceServices, sizes: Sequence[Size]) -> list[Value]:
     """Return sizes or positions as values of type index."""
     return [
         index_constant(size) if is_static(size) else index_scalar(trace, size).ir_value
@@ -61,69 +67,90 @@ def values_of(trace: TraceServices, sizes: Sequence[Size]) -> list[Value]:
 
 
 def dynamic_values(trace: TraceServices, sizes: Sequence[Size]) -> list[Value]:
-    """Return the traced ones of sizes, as values of type index."""
-    return values_of(trace, [size for size in sizes if not is_static(size)])
+    """Return the dynamic ones of sizes as values of type index."""
+    return index_values(trace, [size for size in sizes if not is_static(size)])
 
 
-def sized(
+def with_sizes(
     trace: TraceServices,
     value: Value,
     dtype: torch.dtype,
     shape: Sequence[Size],
-    origins: frozenset[str] = FRESH,
+    may_alias: frozenset[str] = NO_ALIAS,
 ) -> IrTensor:
-    """Return a tensor whose dynamic sizes are known."""
+    """Return a traced tensor whose dynamic sizes are known, so that none is read from it.
+
+    Args:
+        trace: The procedure.
+        value: The tensor.
+        dtype: The element type.
+        shape: The sizes.
+        may_alias: The globals whose contents it may be.
+    """
     result = IrImmediateTensor(value, dtype)
-    result.origins = origins
+    result.may_alias = may_alias
     result.set_dynamic_dim_values(dynamic_values(trace, shape))
     return result
 
 
-def is_contiguous(spans: Sequence[Span]) -> bool:
-    """Tell whether a box is known to be one run of elements in memory.
+def is_contiguous(slices: Sequence[DimSlice]) -> bool:
+    """Return whether a slice is known to be one contiguous run of elements in memory.
 
-    IREE's own slices and updates are copies of one run; of a box that is none they take, without
-    a word, as many elements from its start.
+    IREE's own slices and updates copy one run of elements: of any other slice they copy as many
+    elements from its start, without an error.
 
     Example:
-        >>> is_contiguous([Span(2, 1), Span(0, 4), Span(0, 8, whole=True)])
+        >>> is_contiguous([DimSlice(2, 1), DimSlice(0, 4), DimSlice(0, 8, is_full=True)])
         True
-        >>> is_contiguous([Span(0, 8, whole=True), Span(0, 4)])
+        >>> is_contiguous([DimSlice(0, 8, is_full=True), DimSlice(0, 4)])
         False
     """
-    rows = itertools.dropwhile(lambda span: type(span.length) is int and span.length == 1, spans)
-    return all(span.whole for span in list(rows)[1:])
+    rows = itertools.dropwhile(lambda s: type(s.length) is int and s.length == 1, slices)
+    return all(dim_slice.is_full for dim_slice in list(rows)[1:])
 
 
-def emit_slice(trace: TraceServices, source: IrTensor, spans: Sequence[Span]) -> IrTensor:
-    """Emit the box of `source` that spans select; they are within range."""
-    shape = [span.length for span in spans]
-    starts = [span.start for span in spans]
+def emit_slice(trace: TraceServices, source: IrTensor, slices: Sequence[DimSlice]) -> IrTensor:
+    """Emit a slice of a tensor.
+
+    Args:
+        trace: The procedure.
+        source: The tensor.
+        slices: One range for each dimension, within its size.
+    """
+    shape = [dim_slice.length for dim_slice in slices]
+    starts = [dim_slice.start for dim_slice in slices]
     with trace.emitting():
         type_ = tensor_type(trace, shape, source.dtype)
-        if is_contiguous(spans):
+        if is_contiguous(slices):
             dims = source.dynamic_dim_values()
-            first, lengths = values_of(trace, starts), values_of(trace, shape)
+            first, lengths = index_values(trace, starts), index_values(trace, shape)
             dynamic = dynamic_values(trace, shape)
             op = flow.TensorSliceOp(type_, source.ir_value, dims, first, lengths, dynamic)
         else:
             op = tensor_dialect.ExtractSliceOp(
                 type_, source.ir_value, *_offsets_and_sizes(trace, starts, shape)
             )
-        return sized(trace, op.result, source.dtype, shape, source.origins)
+        return with_sizes(trace, op.result, source.dtype, shape, source.may_alias)
 
 
 def emit_update(
-    trace: TraceServices, target: IrTensor, update: IrTensor, spans: Sequence[Span]
+    trace: TraceServices, target: IrTensor, update: IrTensor, slices: Sequence[DimSlice]
 ) -> IrTensor:
-    """Emit `target` with `update` written to the box that spans select; it is within range."""
-    starts = [span.start for span in spans]
+    """Emit a copy of a tensor with a slice replaced.
+
+    Args:
+        trace: The procedure.
+        target: The tensor.
+        update: The new elements, in the shape of the slice.
+        slices: One range for each dimension of `target`, within its size.
+    """
+    starts = [dim_slice.start for dim_slice in slices]
     with trace.emitting():
-        if is_contiguous(spans):
+        if is_contiguous(slices):
             op = flow.TensorUpdateOp(
                 target.ir_value,
                 target.dynamic_dim_values(),
-                values_of(trace, starts),
+                index_values(trace, starts),
                 update.ir_value,
                 update.dynamic_dim_values(),
             )
@@ -133,7 +160,7 @@ def emit_update(
                 target.ir_value,
                 *_offsets_and_sizes(trace, starts, update.shape),
             )
-        return sized(trace, op.result, target.dtype, target.shape, target.origins)
+        return with_sizes(trace, op.result, target.dtype, target.shape, target.may_alias)
 
 
 def _offsets_and_sizes(
@@ -148,30 +175,49 @@ def _offsets_and_sizes(
 
 
 def emit_reshape(trace: TraceServices, source: IrTensor, shape: Sequence[Size]) -> IrTensor:
-    """Emit `source` in another shape of as many elements."""
+    """Emit a reshape.
+
+    Args:
+        trace: The procedure.
+        source: The tensor.
+        shape: The new sizes, of the same number of elements.
+    """
     with trace.emitting():
         type_ = tensor_type(trace, shape, source.dtype)
         dims = dynamic_values(trace, shape)
         op = flow.TensorReshapeOp(type_, source.ir_value, source.dynamic_dim_values(), dims)
-        return sized(trace, op.result, source.dtype, shape, source.origins)
+        return with_sizes(trace, op.result, source.dtype, shape, source.may_alias)
 
 
 def emit_empty(trace: TraceServices, shape: Sequence[Size], dtype: torch.dtype) -> IrTensor:
-    """Emit a tensor of undefined values."""
+    """Emit a tensor of undefined values.
+
+    Args:
+        trace: The procedure.
+        shape: The sizes.
+        dtype: The element type.
+    """
     with trace.emitting():
         dims = dynamic_values(trace, shape)
         op = flow.TensorEmptyOp(tensor_type(trace, shape, dtype), dims)
-        return sized(trace, op.result, dtype, shape)
+        return with_sizes(trace, op.result, dtype, shape)
 
 
 def emit_splat(
     trace: TraceServices, shape: Sequence[Size], value: Value, dtype: torch.dtype
 ) -> IrTensor:
-    """Emit a tensor filled with one value of its element type."""
+    """Emit a tensor filled with one value.
+
+    Args:
+        trace: The procedure.
+        shape: The sizes.
+        value: The value, of the element type.
+        dtype: The element type.
+    """
     with trace.emitting():
         dims = dynamic_values(trace, shape)
         op = flow.TensorSplatOp(tensor_type(trace, shape, dtype), value, dims)
-        return sized(trace, op.result, dtype, shape)
+        return with_sizes(trace, op.result, dtype, shape)
 
 
 def emit_fill(
@@ -199,17 +245,21 @@ def emit_fill(
         return emit_splat(trace, shape, element, dtype)
 
 
-def emit_single(trace: TraceServices, scalar: IrScalar) -> IrTensor:
-    """Emit the 0-d tensor of a scalar."""
+def emit_rank0(trace: TraceServices, scalar: IrScalar) -> IrTensor:
+    """Emit the rank-0 tensor of a scalar."""
     with trace.emitting():
         value = scalar.to(scalar.dtype).ir_value
         type_ = tensor_type(trace, (), scalar.dtype)
-        made = tensor_dialect.from_elements(type_, [value])
-        return IrImmediateTensor(made, scalar.dtype)
+        return IrImmediateTensor(tensor_dialect.from_elements(type_, [value]), scalar.dtype)
 
 
 def emit_cast(trace: TraceServices, source: IrTensor, shape: Sequence[int]) -> Value:
-    """Emit `source` with some sizes of its type made static or dynamic; they must agree.
+    """Emit a cast that makes some sizes of a tensor's type static or dynamic.
+
+    Args:
+        trace: The procedure.
+        source: The tensor.
+        shape: The sizes of the new type, with `DYNAMIC` for dynamic ones; a static size is checked.
 
     Raises:
         ProcedureTraceError: A size is known to differ.
@@ -226,10 +276,16 @@ def emit_cast(trace: TraceServices, source: IrTensor, shape: Sequence[int]) -> V
 
 
 def require_equal(trace: TraceServices, left: Size, right: Size, what: str) -> None:
-    """Emit a check that two sizes are equal, unless that is known.
+    """Emit a check that two sizes are equal, unless they are known to be.
+
+    Args:
+        trace: The procedure.
+        left: The size that is checked.
+        right: The size that it must be equal to.
+        what: The name of `left` for messages.
 
     Raises:
-        ProcedureTraceError: They are known to differ.
+        ProcedureTraceError: The sizes are known to differ.
     """
     if same_size(left, right):
         return
@@ -240,21 +296,21 @@ def require_equal(trace: TraceServices, left: Size, right: Size, what: str) -> N
 
 
 def emit_copy(trace: TraceServices, source: IrTensor) -> IrTensor:
-    """Emit a copy of a tensor that IREE does not see through.
+    """Emit a copy of a tensor that IREE does not elide.
 
     IREE (3.13) elides plain copies between globals, after which an update in place of one changes
-    the other. So this chooses between the tensor and another by a bool that it cannot know.
+    the other. A select between the tensor and another, by a bool that IREE cannot fold, is a copy.
     """
     with trace.emitting():
         dims = source.dynamic_dim_values()
         true = constant(True, "i1")
-        hidden = Operation.create(
+        opaque = Operation.create(
             "util.optimization_barrier", results=[true.type], operands=[true]
         ).result
-        choice = flow.TensorSplatOp(tensor_type(trace, source.shape, torch.bool), hidden, dims)
+        mask = flow.TensorSplatOp(tensor_type(trace, source.shape, torch.bool), opaque, dims)
         other = flow.TensorEmptyOp(source.ir_type, dims)
-        copied = arith.select(choice.result, source.ir_value, other.result)
-        return sized(trace, copied, source.dtype, source.shape)
+        copied = arith.select(mask.result, source.ir_value, other.result)
+        return with_sizes(trace, copied, source.dtype, source.shape)
 
 
 def emit_global_load(trace: TraceServices, source: TensorGlobal) -> Value:
@@ -268,7 +324,13 @@ def emit_global_load(trace: TraceServices, source: TensorGlobal) -> Value:
 
 
 def emit_global_store(trace: TraceServices, target: TensorGlobal, value: Value) -> None:
-    """Emit the store of a tensor to a global of its type."""
+    """Emit the store of a tensor to a global.
+
+    Args:
+        trace: The procedure.
+        target: The global.
+        value: A tensor of the global's shape and element type.
+    """
     reference = {"global": FlatSymbolRefAttr.get(target.symbol, trace.context)}
     with trace.emitting():
         stored = arith.extui(target.type, value) if target.dtype.name == "bool" else value

@@ -19,11 +19,11 @@ from .scalars import IrImmediateScalar, IrScalar, Size
 from .services import TraceServices
 from .sizes import is_dynamic, render_shape
 
-FRESH: frozenset[str] = frozenset()
-"""Origins of a tensor that an operation computes."""
+NO_ALIAS: frozenset[str] = frozenset()
+"""`may_alias` of a tensor that an operation computes."""
 
-ANYWHERE = frozenset({"?"})
-"""Origins of a tensor that may be the contents of any global, such as an argument."""
+MAY_ALIAS_ANY = frozenset({"?"})
+"""`may_alias` of a tensor that may be the contents of any global, such as an argument."""
 
 
 def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,7 +51,7 @@ def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.lru_cache(maxsize=256)
 def _functional(name: str) -> Callable[..., torch.Tensor]:
-    """Return the method of torch tensors that works in place, as a function that does not."""
+    """Return the functional form of an in-place method of torch tensors."""
 
     def function(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         changed = tensor.clone()
@@ -66,23 +66,23 @@ class IrTensor(Intrinsic):
     """A traced tensor.
 
     Operators, indexing, methods and torch functions have torch's meaning; each distinct use is
-    traced once into a private function of the module. `shape` has numbers, and traced numbers for
-    dynamic sizes. Indexing takes the values as they are then; assigning to an indexed part changes
-    the tensor that it was taken from.
+    traced once into a private function of the module. `shape` holds Python integers for static
+    sizes and traced scalars for dynamic ones. Indexing reads the elements as they are then;
+    assigning to an indexed part changes the tensor that it was taken from.
 
     Args:
         ir_type: Its type in the module, a builtin tensor type.
         dtype: Its element type.
 
     Attributes:
-        origins: The globals whose contents it may be, wholly or in part, rather than a copy.
+        may_alias: The symbols of the globals whose memory it may share.
     """
 
     def __init__(self, ir_type: Type, dtype: torch.dtype) -> None:
         super().__init__()
         self.ir_type = ir_type
         self.dtype = dtype
-        self.origins = FRESH
+        self.may_alias = NO_ALIAS
         self._sizes: dict[int, Value] = {}
 
     @property
@@ -102,7 +102,7 @@ class IrTensor(Intrinsic):
 
     @property
     def shape(self) -> tuple[Size, ...]:
-        """The sizes: numbers, and traced numbers where they are dynamic."""
+        """The sizes: Python integers where they are static, else traced scalars."""
         return tuple(self._size(axis) for axis in range(self.rank))
 
     def _size(self, axis: int) -> Size:
@@ -110,7 +110,7 @@ class IrTensor(Intrinsic):
         return IrImmediateScalar(self.get_dim_value(axis)) if is_dynamic(size) else size
 
     def size(self, dim: int | None = None) -> Any:
-        """Return all sizes, or that of one dimension; negative ones count from the end.
+        """Return all sizes, or that of one dimension; a negative dimension counts from the end.
 
         Raises:
             ProcedureTraceError: There is no such dimension.
@@ -144,17 +144,17 @@ class IrTensor(Intrinsic):
         """Return a size as a value of type index; a dynamic one is read once.
 
         Args:
-            index: The dimension.
-            constant_cache: Constants to use and add to, by number.
-            resolved_ir_value: The tensor's own value, if known already.
+            index: The dimension, from 0.
+            constant_cache: Emitted index constants by number; new ones are added.
+            resolved_ir_value: The tensor's own value, where it is emitted already.
         """
         size = self.type_shape[index]
         if is_dynamic(size):
             if index not in self._sizes:
                 value = self.ir_value if resolved_ir_value is None else resolved_ir_value
-                with self.trace.emitting(), _behind(value):
+                with self.trace.emitting(), _after_definition(value):
                     found = build_tensor_dim_value(value, index, constant_cache)
-                    self.state_size(index, found)
+                    self.set_dim_value(index, found)
             return self._sizes[index]
         with self.trace.emitting():
             if constant_cache is None:
@@ -164,7 +164,7 @@ class IrTensor(Intrinsic):
             return constant_cache[size]
 
     def set_dynamic_dim_values(self, values: Sequence[Value]) -> None:
-        """State the dynamic sizes, in order, so that none needs to be read.
+        """Set the values of the dynamic sizes, in order, so that none is read from the tensor.
 
         Raises:
             ProcedureTraceError: There are more or fewer dynamic sizes.
@@ -173,14 +173,14 @@ class IrTensor(Intrinsic):
         if len(axes) != len(values):
             self.trace.fail(f"{self!r} has {len(axes)} dynamic sizes, got {len(values)}")
         for axis, value in zip(axes, values, strict=True):
-            self.state_size(axis, value)
+            self.set_dim_value(axis, value)
 
-    def state_size(self, axis: int, value: Value) -> None:
-        """State one dynamic size, so that it need not be read."""
+    def set_dim_value(self, axis: int, value: Value) -> None:
+        """Set the value of one dynamic size, so that it is not read from the tensor."""
         self._sizes[axis] = value
         self._trace.dim_values.add(value)
 
-    def stated_sizes(self) -> dict[int, Value]:
+    def known_dim_values(self) -> dict[int, Value]:
         """Return the dynamic sizes that are known as values, by dimension."""
         return dict(self._sizes)
 
@@ -190,15 +190,15 @@ class IrTensor(Intrinsic):
         return [self.get_dim_value(axis) for axis, size in enumerate(shape) if is_dynamic(size)]
 
     def assign(self, value: Any) -> None:
-        """Let the tensor hold another value of its type, as an operation in place does.
+        """Replace the elements by those of a tensor of its type, as an in-place operation does.
 
         Raises:
-            ProcedureTraceError: It cannot be changed here, or the types differ.
+            ProcedureTraceError: The tensor cannot be changed here, or the types differ.
         """
         raise NotImplementedError
 
     def item(self) -> IrScalar:
-        """Return the only element as a traced number; of a smaller float type, as float32.
+        """Return the only element as a traced scalar; an element of a 16- or 8-bit float as f32.
 
         Raises:
             ProcedureTraceError: There is not exactly one element.
@@ -208,15 +208,15 @@ class IrTensor(Intrinsic):
             trace.fail(f".item() takes a tensor of one element, got {self!r}")
         if self.dtype not in KIND_OF_DTYPE:
             if not self.dtype.is_floating_point:
-                trace.fail(f"there are no numbers of type {self.dtype}; convert the tensor first")
+                trace.fail(f"there are no scalars of type {self.dtype}; convert the tensor first")
             wide: IrTensor = trace.call_torch(torch.Tensor.to, (self, torch.float32))
             return wide.item()
         with trace.emitting():
-            places = [index_constant(0)] * self.rank
-            return IrImmediateScalar(tensor_dialect.extract(self.ir_value, places))
+            position = [index_constant(0)] * self.rank
+            return IrImmediateScalar(tensor_dialect.extract(self.ir_value, position))
 
     def numpy(self) -> Any:
-        """Refuse: the values are not known yet.
+        """Refuse: the elements are known only when the program runs.
 
         Raises:
             ProcedureTraceError: Always.
@@ -224,7 +224,7 @@ class IrTensor(Intrinsic):
         self.refuse(".numpy()", "return the tensor, or aot.print it")
 
     def tolist(self) -> Any:
-        """Refuse: the values are not known yet.
+        """Refuse: the elements are known only when the program runs.
 
         Raises:
             ProcedureTraceError: Always.
@@ -311,12 +311,12 @@ _PROPERTIES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 class IrImmediateTensor(IrTensor):
-    """A tensor that an operation of the procedure gives, or an argument.
+    """A tensor that is the result of an operation, or an argument.
 
     Args:
         ir_value: The value in the module.
         dtype: The element type.
-        part_of: The tensor and the index that it was taken from.
+        part_of: The tensor and the index that it was read from, if any.
     """
 
     def __init__(
@@ -331,7 +331,7 @@ class IrImmediateTensor(IrTensor):
         return [self._value]
 
     def assign(self, value: Any) -> None:
-        """Let the tensor stand for another value; what it is a part of changes too.
+        """Refer to another value from now on; the tensor that it was read from changes too.
 
         Raises:
             ProcedureTraceError: It was made outside of this loop body or branch, or the types
@@ -341,12 +341,12 @@ class IrImmediateTensor(IrTensor):
         if self._part_of is None and self._scope is not trace.scope:
             trace.fail(
                 f"{self!r} was made outside of this loop body or branch and cannot be changed "
-                "inside; carry it, or keep it in a mutable global"
+                "inside; carry it, or store it in a mutable global"
             )
         new = trace.tensor_of_type(value, self, repr(self))
         if self._scope is trace.scope:
             self._value = new
-            self.origins = getattr(value, "origins", ANYWHERE)
+            self.may_alias = getattr(value, "may_alias", MAY_ALIAS_ANY)
         if self._part_of is not None:
             base, index = self._part_of
             base[index] = IrImmediateTensor(new, self.dtype)
@@ -360,7 +360,7 @@ def build_tensor_dim_value(
     Args:
         t: The tensor.
         dim: The dimension.
-        constant_cache: Constants to use and add to, by number.
+        constant_cache: Emitted index constants by number; new ones are added.
     """
     if constant_cache is None:
         return tensor_dialect.dim(t, index_constant(dim))
@@ -369,8 +369,8 @@ def build_tensor_dim_value(
     return tensor_dialect.dim(t, constant_cache[dim])
 
 
-def _behind(value: Value) -> InsertionPoint:
-    """Return the place right behind where a value comes to be: what is there, all its users see."""
+def _after_definition(value: Value) -> InsertionPoint:
+    """Return the insertion point after the definition of a value, where it dominates its uses."""
     owner = value.owner
     if isinstance(owner, Block):
         return InsertionPoint.at_block_begin(owner)
