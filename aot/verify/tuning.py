@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 
 from pelton.runtime.archive import ParameterSource
 from pelton.runtime.call.signature import STATE_GET, STATE_SET
+from pelton.runtime.checked import Decoder
 from pelton.runtime.executable import Executable, load
 from pelton.runtime.files import StrPath
 from pelton.runtime.progress import stage
@@ -97,8 +98,8 @@ class Tuned:
             True
         """
         data = json.loads(text)
-        trials = tuple(Trial(**trial) for trial in data["trials"])
-        return Tuned(data["variant"], trials, data["seconds"])
+        del data["format"]
+        return Decoder().decode(Tuned, data, "tuning")
 
 
 def tune(
