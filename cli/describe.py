@@ -28,7 +28,7 @@ from pelton.runtime.call.signature import (
     TensorSpec,
 )
 from pelton.runtime.call.sizes import render
-from pelton.runtime.engines.trtm_module import number_kind
+from pelton.runtime.engines.trtm_module import scalar_kind
 from pelton.runtime.errors import ArtifactError
 from pelton.runtime.files import FileKind, StrPath, sniff
 
@@ -154,7 +154,7 @@ def _read_trtm(description: Description) -> None:
     for function in manifest.functions:
         description.engines[function.name] = _engine_dict(function, manifest)
     description.state = {
-        name: ScalarSpec(number_kind(port)) if port.number else port.spec
+        name: ScalarSpec(scalar_kind(port)) if port.is_scalar else port.spec
         for name, port in manifest.state.items()
     }
     for origin, port in manifest.parameters.items():

@@ -20,7 +20,7 @@ FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("
 LONGEST_FILE = 600
 
 RUNTIME_FOR_AOT = {
-    "archive", "artifacts", "call", "device.cpu", "errors", "files", "progress",
+    "archive", "artifacts", "call", "checked", "device.cpu", "errors", "files", "progress",
 }  # fmt: skip
 """What the export may know of the runtime: formats and facts, none of what loads and calls."""
 

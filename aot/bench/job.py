@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from pelton.runtime.checked import Decoder
+
 from ..capture.example_inputs import random_tensor
 from ..compat import pytrees
 from ..spec.inputs import DimensionInputInfo, InputInfo, bounds_of_size
@@ -52,8 +54,7 @@ class Job:
     @staticmethod
     def from_json(text: str) -> Job:
         """Read what `to_json` wrote."""
-        fields = json.loads(text)
-        return Job(**{**fields, "inputs": tuple(fields["inputs"])})
+        return Decoder().decode(Job, json.loads(text), "job")
 
 
 @dataclass(frozen=True)

@@ -284,7 +284,7 @@ def _renamed(shape: Any, names: Mapping[str, str]) -> Any:
 
 def _state_shape(port: Port, value: Any) -> None:
     """State the shape that the signature has for an input or output, where it knows it."""
-    if port.number or any(UNKNOWN in names_in(size) for size in port.shape):
+    if port.is_scalar or any(UNKNOWN in names_in(size) for size in port.shape):
         return
     sizes = [size if is_static(size) else render(size) for size in port.shape]
     value.shape = type(value.shape)(sizes)

@@ -173,7 +173,7 @@ class EntryPoint(nn.Module):
         if port.kind == "state":
             return self._state[port.origin]
         value = next(given)
-        if not port.number:
+        if not port.is_scalar:
             return value
         return int(value) if port.is_python_number else torch.tensor(value, dtype=port.dtype)
 
@@ -193,7 +193,7 @@ def _storages(values: Sequence[Any]) -> set[int]:
 
 def _result(port: Port, value: torch.Tensor, held: set[int]) -> Any:
     """Return a result as the caller gets it: numbers as Python's, tensors that are theirs."""
-    if port.number:
+    if port.is_scalar:
         return value.item()
     return value.clone() if value.untyped_storage().data_ptr() in held else value
 

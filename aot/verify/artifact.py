@@ -159,7 +159,7 @@ class Verification:
 
 
 def _as_input(value: Any, port: Any) -> Any:
-    if not port.number or port.is_python_number:
+    if not port.is_scalar or port.is_python_number:
         return value
     return torch.tensor(value, dtype=port.dtype)
 

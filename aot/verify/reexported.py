@@ -94,7 +94,7 @@ def _port(path: str, leaf: Any) -> Port:
         return Port(path, "user", path, getattr(torch, leaf.dtype.name), leaf.shape)
     assert isinstance(leaf, ScalarSpec)
     dtype = {"int": torch.int64, "float": torch.float64, "bool": torch.bool}[leaf.kind]
-    return Port(path, "user", path, dtype, (), number=True, size=leaf.size)
+    return Port(path, "user", path, dtype, (), is_scalar=True, size=leaf.size)
 
 
 def tensor_nodes(program: Raised, inputs: Sequence[Any]) -> list[tuple[Node, torch.Tensor]]:

@@ -17,6 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 
 from pelton.runtime.archive import ParameterSource
+from pelton.runtime.checked import Decoder
 from pelton.runtime.executable import Executable, load
 from pelton.runtime.files import StrPath
 from pelton.runtime.progress import stage
@@ -95,8 +96,8 @@ class Tuned:
             True
         """
         data = json.loads(text)
-        trials = tuple(Trial(**trial) for trial in data["trials"])
-        return Tuned(data["variant"], trials, data["seconds"])
+        del data["format"]
+        return Decoder().decode(Tuned, data, "tuning")
 
 
 def tune(

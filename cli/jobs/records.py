@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from pelton.runtime.checked import Decoder
 from pelton.runtime.files import atomic_write
 
-from .files import FileFacts, all_hold
+from .files import all_hold
 from .matrix import CompileJob, Job
 from .work import Outcome, library_versions
 
@@ -18,6 +18,9 @@ FORMAT = 1
 """Version of the records; one of another version is no record. 1: the first."""
 
 _FOLDER = ".jobs"
+
+_SUCCESS = {"error": None, "transient": False, "detail": ""}
+"""The fields of an outcome that a record leaves out: there is one of jobs that succeeded only."""
 
 
 def finished(job: Job) -> Outcome | None:
@@ -28,23 +31,15 @@ def finished(job: Job) -> Outcome | None:
     """
     try:
         record = json.loads(_path(job).read_bytes())
-        if record["format"] != FORMAT or record["job"] != _description(job):
+        if record.pop("format") != FORMAT or record.pop("job") != _description(job):
             return None
-        read, wrote = _facts(record["read"]), _facts(record["wrote"])
-        libraries = record["libraries"]
-        if set(wrote) != {str(path) for path in job.outputs}:
+        outcome = Decoder().decode(Outcome, {**_SUCCESS, **record}, "record")
+        libraries = outcome.libraries
+        if set(outcome.wrote) != {str(path) for path in job.outputs}:
             return None
         if library_versions([name for name in libraries if name != "Python"]) != libraries:
             return None
-        if not (all_hold(read) and all_hold(wrote)):
-            return None
-        return Outcome(
-            seconds=float(record["seconds"]),
-            notes=tuple(record["notes"]),
-            read=read,
-            wrote=wrote,
-            libraries=libraries,
-        )
+        return outcome if all_hold(outcome.read) and all_hold(outcome.wrote) else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None  # no record, or a damaged one
 
@@ -77,10 +72,6 @@ def forget(job: Job) -> None:
 
 def _path(job: Job) -> Path:
     return job.output.parent / _FOLDER / f"{job.name}.json"
-
-
-def _facts(stated: Mapping[str, Any]) -> dict[str, FileFacts]:
-    return {path: FileFacts(**facts) for path, facts in stated.items()}
 
 
 def _description(job: Job) -> Any:

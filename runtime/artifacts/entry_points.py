@@ -10,6 +10,7 @@ from urllib.parse import quote
 from ..call.dtypes import DType, dtype_of
 from ..call.signature import Signature, TensorSpec
 from ..call.sizes import Size
+from ..checked import JSON_NAME
 
 Kind = Literal["user", "state", "parameter"]
 """Whether a value is the caller's, state of the program, or one of its weights."""
@@ -97,8 +98,8 @@ class PortLike(Protocol):
         """The sizes."""
 
     @property
-    def number(self) -> bool:
-        """Whether it is a number for the caller."""
+    def is_scalar(self) -> bool:
+        """Whether the caller passes or gets a Python number."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class Port:
         dtype: The element type.
         shape: Its sizes: numbers, dimensions of the function's signature, expressions; `?` where
             only a run tells.
-        number: Whether it is a number for the caller; the engine has a 0-d tensor.
+        is_scalar: Whether the caller passes or gets a Python number; the engine has a 0-d tensor.
         host: Whether the engine reads it in the host's memory, because shapes depend on its values.
     """
 
@@ -122,7 +123,7 @@ class Port:
     origin: str
     dtype: DType
     shape: tuple[Size, ...]
-    number: bool = False
+    is_scalar: bool = field(default=False, metadata={JSON_NAME: "number"})
     host: bool = False
 
     @staticmethod
@@ -137,7 +138,7 @@ class Port:
         """
         dtype = dtype_of(port.dtype)
         assert dtype is not None, port.dtype
-        return Port(port.name, port.kind, port.origin, dtype, port.shape, port.number, host)
+        return Port(port.name, port.kind, port.origin, dtype, port.shape, port.is_scalar, host)
 
     @property
     def spec(self) -> TensorSpec:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast, get_args
+from typing import Any, cast
 
-from ..call.dtypes import DTYPES
-from ..call.signature import Signature, size_from_json
-from ..checked import require, require_json, require_unique
+from ..call.dtypes import DType
+from ..call.signature import Signature, dtype_from_json, size_from_json
+from ..call.sizes import Size
+from ..checked import Decoder, require, require_json, require_unique
 from ..errors import ArtifactError
 from .entry_points import (
     PARAMETERS,
@@ -25,9 +26,8 @@ from .entry_points import (
     Kind,
     Member,
     Port,
-    Role,
 )
-from .manifest_checks import check_function, check_shared
+from .manifest_checks import check_function, check_member, check_shared
 
 FORMAT = 1
 """Version of the manifest. 1: the first."""
@@ -96,26 +96,13 @@ class Manifest:
                 fit together.
         """
         data = require_json("manifest", text)
-        if data.get("format") != FORMAT:
+        found = data.pop("format", None)
+        if found != FORMAT:
             raise ArtifactError(
-                f"the manifest has format {data.get('format')!r}, this version of Pelton reads "
-                f"format {FORMAT}; compile the module again"
+                f"the manifest has format {found!r}, this version of Pelton reads format {FORMAT}; "
+                "compile the module again"
             )
-        try:
-            manifest = Manifest(
-                _one_of(Flavor, data["flavor"]),
-                _text(data["engine_version"]),
-                _texts(data["compute_capabilities"]),
-                tuple(_function(function) for function in data["functions"]),
-                dict(data["options"]),
-                {_text(name): _text(version) for name, version in data["versions"].items()},
-                _texts(data["notes"]),
-                {_text(name): _member(*member) for name, member in data["members"].items()},
-            )
-        except ArtifactError:
-            raise
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise ArtifactError(f"the manifest is damaged: {error!r:.300}") from error
+        manifest = _DECODER.decode(Manifest, data, "manifest")
         manifest.check()
         return manifest
 
@@ -127,6 +114,8 @@ class Manifest:
         """
         require(bool(self.functions), "the package has no entry point")
         require_unique(function.name for function in self.functions)
+        for name, stored in self.members.items():
+            check_member(name, stored)
         for function in self.functions:
             check_function(function, self.members)
         for kind, member in (("state", STATE), ("parameter", PARAMETERS)):
@@ -150,67 +139,19 @@ def _function_to_json(function: EntryPoint) -> dict[str, Any]:
     }
 
 
-def _function(data: Mapping[str, Any]) -> EntryPoint:
-    return EntryPoint(
-        Signature.from_json(json.dumps(data["signature"])),
-        tuple(_port(port) for port in data["inputs"]),
-        tuple(_port(port) for port in data["outputs"]),
-        tuple(_profile(*profile) for profile in data["profiles"]),
-        {_one_of(Role, role): _text(name) for role, name in data["members"].items()},
-        dict(data["report"]),
-        _texts(data["notes"]),
-    )
-
-
 def _port_to_json(port: Port) -> dict[str, Any]:
-    return {**vars(port), "dtype": port.dtype.name, "shape": list(port.shape)}
-
-
-def _port(data: Mapping[str, Any]) -> Port:
-    number, host = data["number"], data["host"]
-    if type(number) is not bool or type(host) is not bool:
-        raise ValueError(f"the flags of port {data['name']!r} are no booleans")
-    return Port(
-        _text(data["name"]),
-        _one_of(Kind, data["kind"]),
-        _text(data["origin"]),
-        DTYPES[data["dtype"]],
-        tuple(size_from_json(size) for size in data["shape"]),
-        number,
-        host,
-    )
-
-
-def _profile(name: Any, inputs: Mapping[str, Any]) -> EngineProfile:
-    bounds = {
-        _text(n): Bounds(*(_sizes(point) for point in points)) for n, points in inputs.items()
+    return {
+        "name": port.name,
+        "kind": port.kind,
+        "origin": port.origin,
+        "dtype": port.dtype.name,
+        "shape": list(port.shape),
+        "number": port.is_scalar,
+        "host": port.host,
     }
-    return EngineProfile(_text(name), bounds)
 
 
-def _sizes(data: Any) -> tuple[int, ...]:
-    if not isinstance(data, list) or not all(type(size) is int for size in data):
-        raise ValueError(f"{data!r} is no list of sizes")
-    return tuple(data)
-
-
-def _member(nbytes: Any, sha256: Any) -> Member:
-    if type(nbytes) is not int or nbytes < 0 or len(bytes.fromhex(_text(sha256))) != 32:
-        raise ValueError(f"{nbytes!r}, {sha256!r} are no size and checksum")
-    return Member(nbytes, sha256)
-
-
-def _one_of(choices: Any, data: Any) -> Any:
-    if data not in get_args(choices):
-        raise ValueError(f"{data!r} is none of {get_args(choices)}")
-    return data
-
-
-def _text(data: Any) -> str:
-    if not isinstance(data, str):
-        raise TypeError(f"expected text, got {data!r}")
-    return data
-
-
-def _texts(data: Any) -> tuple[str, ...]:
-    return tuple(_text(item) for item in data)
+_DECODER = Decoder(
+    rows=frozenset([EngineProfile, Bounds, Member]),
+    hooks={Signature: Signature.decode, DType: dtype_from_json, Size: size_from_json},
+)

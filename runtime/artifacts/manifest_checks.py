@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 
 from ..call import sizes
-from ..call.signature import ConstantSpec, Leaf, ScalarSpec, TensorSpec
+from ..call.signature import ConstantSpec, Leaf, TensorSpec
 from ..checked import require, require_unique
 from .entry_points import EntryPoint, Member, Port
+
+_SHA256 = re.compile("[0-9a-f]{64}")
 
 
 def check_function(function: EntryPoint, members: Mapping[str, Member]) -> None:
@@ -37,6 +40,19 @@ def check_function(function: EntryPoint, members: Mapping[str, Member]) -> None:
     require(bool(has_code), f"{what} has neither an engine nor a fallback")
 
 
+def check_member(name: str, member: Member) -> None:
+    """Check that a member has a size and a checksum.
+
+    Raises:
+        ArtifactError: Names the member.
+    """
+    require(member.nbytes >= 0, f"{name} has {member.nbytes} bytes")
+    require(
+        _SHA256.fullmatch(member.sha256) is not None,
+        f"the SHA-256 of {name} is {member.sha256!r:.80}, expected 64 hexadecimal digits",
+    )
+
+
 def _rank(port: Port) -> int:
     """Return the number of bounds of an input: dimensions, or the values of a host input."""
     if not port.host:
@@ -53,9 +69,11 @@ def _check_leaves(what: str, leaves: tuple[Leaf, ...], ports: tuple[Port, ...]) 
     require(own == list(ports[: len(own)]), f"{what} do not come first")
     require(len(own) == len(given), f"{what} are {len(own)} ports for {len(given)} leaves")
     for leaf, port in zip(given, own, strict=True):
-        fits = port.number and not port.shape if isinstance(leaf, ScalarSpec) else not port.number
         if isinstance(leaf, TensorSpec):
-            fits = fits and port.dtype is leaf.dtype and len(port.shape) == len(leaf.shape)
+            same_type = port.dtype is leaf.dtype and len(port.shape) == len(leaf.shape)
+            fits = same_type and not port.is_scalar
+        else:
+            fits = port.is_scalar and not port.shape
         require(fits, f"{what}: port {port.name!r} ({port.spec}) is not {leaf}")
 
 

@@ -17,7 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..call.dtypes import DTYPES, DType
+from ..call.dtypes import DType
+from ..call.signature import dtype_from_json
+from ..checked import Decoder, require, require_json
 from ..device.cpu import missing_features
 from ..errors import ArtifactError, DeviceError
 from ..files import StrPath
@@ -85,32 +87,35 @@ class VmfbInfo:
             ArtifactError: It is not what `to_json` writes, or of another format version.
         """
         try:
-            data = json.loads(text)
-            if data["format"] != FORMAT:
-                raise ArtifactError(
-                    f"format {data['format']!r} of {MEMBER}, this version of Pelton reads "
-                    f"format {FORMAT}; compile the module again"
-                )
-            parameters = {
-                str(scope): {
-                    str(name): (DTYPES[dtype], tuple(int(size) for size in shape))
-                    for name, (dtype, shape) in table.items()
-                }
-                for scope, table in data["parameters"].items()
-            }
-            features = data["target"].get("features", [])
-            if not isinstance(features, list) or not all(isinstance(f, str) for f in features):
-                raise ValueError(f"the processor features are {features!r}")
-            devices = data["target"].get("devices", 1)
-            if type(devices) is not int or not 1 <= devices <= _MAX_DEVICES:
-                raise ValueError(f"the number of devices is {devices!r}")
-            return VmfbInfo(
-                dict(data["target"]), dict(data["versions"]), parameters, dict(data["options"])
-            )
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            if isinstance(error, ArtifactError):
-                raise
-            raise ArtifactError(f"{MEMBER} is damaged: {error!r}") from error
+            data = require_json("text", text)
+            require("format" in data, "it states no format")
+            found = data.pop("format")
+            if found == FORMAT:
+                info = _DECODER.decode(VmfbInfo, data, "info")
+                _check_target(info.target)
+                return info
+        except ArtifactError as error:
+            raise ArtifactError(f"{MEMBER} is damaged: {error}") from error
+        raise ArtifactError(
+            f"format {found!r} of {MEMBER}, this version of Pelton reads format {FORMAT}; "
+            "compile the module again"
+        )
+
+
+_DECODER = Decoder(hooks={DType: dtype_from_json})
+
+
+def _check_target(target: Mapping[str, Any]) -> None:
+    """Check the parts of a target that loading relies on.
+
+    Raises:
+        ArtifactError: Names what is damaged.
+    """
+    features, devices = target.get("features", []), target.get("devices", 1)
+    sound = isinstance(features, list) and all(isinstance(name, str) for name in features)
+    require(sound, f"the processor features are {features!r:.80}")
+    sound = type(devices) is int and 1 <= devices <= _MAX_DEVICES
+    require(sound, f"the number of devices is {devices!r:.80}")
 
 
 def append_info(path: StrPath, info: VmfbInfo) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..checked import Decoder
 from ..errors import ArtifactError
 from . import pytrees, sizes
 from .dtypes import DTYPES, DType
@@ -242,51 +243,54 @@ class Signature:
         """Read a signature.
 
         Raises:
-            ArtifactError: The text is not a signature, or is of a newer format.
+            ArtifactError: The text is not a signature, or is of another format.
         """
         try:
             data = json.loads(text)
-            found = data["format"]
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise ArtifactError(f"not a signature: {error}") from error
+        return Signature.decode(data)
+
+    @staticmethod
+    def decode(data: Any) -> Signature:
+        """Return the signature that a JSON value describes.
+
+        Raises:
+            ArtifactError: It is not what `to_json` writes, or is of another format.
+        """
+        if not isinstance(data, dict) or "format" not in data:
+            raise ArtifactError("not a signature: it states no format")
+        stated = {**_ADDED, **data}
+        found = stated.pop("format")
         if found != FORMAT:
             raise ArtifactError(
                 f"signature of format {found!r}, this version of Pelton reads format {FORMAT}; "
                 "load the artifact with the version that made it, or compile it again"
             )
         try:
-            inputs = tuple(_leaf_from_json(leaf) for leaf in data["inputs"])
-            results = tuple(_leaf_from_json(leaf) for leaf in data["results"])
-            signature = Signature(
-                name=_text(data["name"]),
-                parameters=tuple(
-                    Parameter(_text(n), _kind(k), pytrees.check(t, len(inputs)))
-                    for n, k, t in data["parameters"]
-                ),
-                inputs=inputs,
-                result_tree=pytrees.check(data["result_tree"], len(results)),
-                results=results,
-                dims=tuple(_dim(*dim) for dim in data["dims"]),
-                mutates=tuple(_text(name) for name in data["mutates"]),
-                location=_text(data["location"]),
-                producer=dict(data["producer"]),
-                profiles=tuple(_profile(*profile) for profile in data.get("profiles", ())),
-                constraints=tuple(_constraint(*c) for c in data.get("constraints", ())),
-                overwrites_inputs=bool(data.get("overwrites_inputs", True)),
-            )
-            _check_whole(signature)
-            return signature
-        except (ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
+            signature = _DECODER.decode(Signature, stated, "signature")
+            _check(signature)
+        except (ValueError, RecursionError) as error:
             raise ArtifactError(f"not a signature: {error}") from error
+        return signature
 
 
-def _check_whole(signature: Signature) -> None:
-    """Check that the parts of a signature from a file fit together.
+def _check(signature: Signature) -> None:
+    """Check that the parts of a signature from a file are consistent.
 
     Raises:
-        ValueError: A parameter cannot be one of Python, or a size depends on an unknown dimension.
+        ValueError: A parameter is not one of Python, a structure does not fit the leaves, or a
+            size depends on an unknown dimension.
     """
+    for parameter in signature.parameters:
+        if parameter.kind not in inspect._ParameterKind.__members__:
+            raise ValueError(f"unknown kind of parameter {parameter.kind!r}")
+        pytrees.check(parameter.tree, len(signature.inputs))
+    pytrees.check(signature.result_tree, len(signature.results))
     signature.python()
+    for constraint in signature.constraints:
+        if constraint.relation not in sizes.RELATIONS:
+            raise ValueError(f"unknown relation {constraint.relation!r}")
     known = {dim.name for dim in signature.dims}
     for leaf in signature.inputs:
         for size in leaf.shape if isinstance(leaf, TensorSpec) else [getattr(leaf, "size", None)]:
@@ -303,34 +307,37 @@ def _leaf_to_json(leaf: Leaf) -> list[Any]:
     return ["constant", leaf.value]
 
 
-def _leaf_from_json(data: list[Any]) -> Leaf:
-    kind, *rest = data
-    if kind == "tensor":
-        return TensorSpec(DTYPES[rest[0]], tuple(size_from_json(size) for size in rest[1]))
-    if kind == "constant":
-        return ConstantSpec(_constant(rest[0]))
-    if kind in ("int", "float", "bool"):
-        return ScalarSpec(kind, None if rest[0] is None else size_from_json(rest[0]))
-    raise ValueError(f"unknown kind of leaf {kind!r}")
+def _leaf_from_json(data: Any) -> Leaf:
+    match data:
+        case ["tensor", dtype, list(shape)]:
+            return TensorSpec(dtype_from_json(dtype), tuple(map(size_from_json, shape)))
+        case ["constant", None | bool() | int() | float() | str() as value]:
+            return ConstantSpec(value)
+        case ["int" | "float" | "bool" as kind, size]:
+            return ScalarSpec(kind, None if size is None else size_from_json(size))
+    raise ValueError(f"{data!r:.80} is not a tensor, number or constant")
 
 
-def _constant(data: Any) -> Any:
-    if data is None or isinstance(data, (bool, int, float, str)):
-        return data
-    raise ValueError(f"{data!r} is no constant")
+def dtype_from_json(name: Any) -> DType:
+    """Return the element type of a name in a file.
 
+    Raises:
+        ValueError: The name is unknown.
 
-def _constraint(relation: Any, left: Any, right: Any) -> Constraint:
-    if relation not in sizes.RELATIONS:
-        raise ValueError(f"unknown relation {relation!r}")
-    return Constraint(relation, size_from_json(left), size_from_json(right))
+    Example:
+        >>> dtype_from_json("int8")
+        DTYPES['int8']
+    """
+    if not isinstance(name, str) or name not in DTYPES:
+        raise ValueError(f"unknown element type {name!r:.80}")
+    return DTYPES[name]
 
 
 def size_from_json(data: Any) -> Size:
-    """Return a size as JSON states it.
+    """Return the size that a JSON value describes.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not a size.
 
     Example:
         >>> size_from_json(["*", 2, "batch"])
@@ -340,42 +347,13 @@ def size_from_json(data: Any) -> Size:
         return data
     if isinstance(data, list) and len(data) == 3 and data[0] in sizes.OPERATORS:
         return [data[0], size_from_json(data[1]), size_from_json(data[2])]
-    raise ValueError(f"unknown size {data!r}")
+    raise ValueError(f"{data!r:.80} is not a size")
 
 
-def _dim(name: Any, low: Any, high: Any, optimal: Any, symbol: Any) -> Dim:
-    bounds = [low, 0 if high is None else high, 0 if optimal is None else optimal]
-    if not all(type(bound) is int for bound in bounds):
-        raise ValueError(f"the bounds of dimension {name!r} must be integers")
-    return Dim(_text(name), low, high, optimal, _text(symbol))
+_ADDED = {"profiles": [], "constraints": [], "overwrites_inputs": True}
+"""Members that format 1 got later, with their values in files that are older."""
 
-
-def _profile(name: Any, bounds: Any) -> Profile:
-    triples = {_text(d): tuple(int(size) for size in triple) for d, triple in dict(bounds).items()}
-    if any(len(triple) != 3 for triple in triples.values()):
-        raise ValueError(f"bounds of profile {name!r} must be (min, opt, max)")
-    return Profile(_text(name), triples)  # type: ignore[arg-type]  # three each, as checked
-
-
-def _text(data: Any) -> str:
-    if not isinstance(data, str):
-        raise TypeError(f"expected text, got {data!r}")
-    return data
-
-
-_KINDS = frozenset(
-    kind.name
-    for kind in (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        inspect.Parameter.VAR_POSITIONAL,
-        inspect.Parameter.KEYWORD_ONLY,
-        inspect.Parameter.VAR_KEYWORD,
-    )
+_DECODER = Decoder(
+    rows=frozenset([Parameter, Dim, Profile, Constraint]),
+    hooks={Leaf: _leaf_from_json, Size: size_from_json},
 )
-
-
-def _kind(data: Any) -> str:
-    if data not in _KINDS:
-        raise ValueError(f"unknown kind of parameter {data!r}")
-    return str(data)

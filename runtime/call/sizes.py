@@ -9,9 +9,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
-Size: TypeAlias = Any  # int | str | list[operator, Size, Size]
+Size: TypeAlias = Annotated[Any, "size"]
+"""An `int`, a name, or `[operator, Size, Size]`."""
 
 UNKNOWN = "?"
 """The size of a dimension that is known only when the program runs."""

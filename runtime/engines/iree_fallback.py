@@ -15,7 +15,7 @@ from ..artifacts.entry_points import EntryPoint, Port, Role
 from ..call.signature import STATE_GET, STATE_SET, Signature
 from ..errors import ArtifactError, PeltonError
 from .iree import IreeModule, load_vmfb
-from .trtm_module import PackageModule, as_number
+from .trtm_module import PackageModule, to_scalar
 
 
 class FallbackFunction:
@@ -70,7 +70,7 @@ class FallbackFunction:
             return self._run(leaves)
         with self._package.lock:
             for name, write in self._loads.items():
-                write([as_number(self._state[name], self._package.read_state(name))])
+                write([to_scalar(self._state[name], self._package.read_state(name))])
             results = self._run(leaves)
             for name, read in self._stores.items():
                 self._package.write_state(name, read([])[0])

@@ -24,8 +24,8 @@ from .trtm_module import (
     REFERENCE,
     PackageModule,
     argument_name,
-    as_number,
     port_array,
+    to_scalar,
     user_ports,
     with_constants,
 )
@@ -136,7 +136,7 @@ class _GraphFunction:
         feeds: dict[str, NDArray[Any]] = {}
         library: host_arrays.ArrayLibrary | None = None
         for port, leaf in zip(self._user, leaves, strict=True):
-            if not port.number:
+            if not port.is_scalar:
                 library = library or host_arrays.arrays_for(leaf)
             feeds[port.name] = port_array(port, leaf, argument_name(self._function, port))
         if self._stateful:
@@ -160,8 +160,8 @@ class _GraphFunction:
 
     def _convert(self, values: list[NDArray[Any]], library: host_arrays.ArrayLibrary) -> list[Any]:
         results = (
-            as_number(port, np.asarray(value))
-            if port.number
+            to_scalar(port, np.asarray(value))
+            if port.is_scalar
             else library.from_host(np.asarray(value), port.dtype)
             for port, value in zip(self._function.outputs, values, strict=True)
             if port.kind == "user"

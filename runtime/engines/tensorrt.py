@@ -119,7 +119,7 @@ class TensorRTModule(PackageModule):
     def write_state(self, name: str, value: Any) -> None:
         """Replace a piece of state by a copy of an array or number."""
         port, what = self.info.state[name], f"state {name!r}"
-        if port.number:
+        if port.is_scalar:
             value = port_array(port, value, what)
         library = gpu_arrays_for(self.gpu, value)
         stream = library.stream(self.stream)

@@ -117,7 +117,7 @@ class Caller:
         """Call with checked input leaves; return a value for each of the caller's outputs."""
         function, module = self._function, self._module
         ports = function.user_inputs
-        tensors = [leaf for port, leaf in zip(ports, leaves, strict=True) if not port.number]
+        tensors = [leaf for port, leaf in zip(ports, leaves, strict=True) if not port.is_scalar]
         library = (
             gpu_arrays_for(self._gpu, tensors[0]) if tensors else default_gpu_arrays(self._gpu)
         )
@@ -147,7 +147,7 @@ class Caller:
         in_use: list[Lent] = []
         for port, leaf in zip(function.user_inputs, leaves, strict=True):
             what = argument_name(function.function, port)
-            if port.number or port.name in function.host:
+            if port.is_scalar or port.name in function.host:
                 array = port_array(port, leaf, what)
                 given[port.name] = (array.shape, array)
             else:
@@ -257,11 +257,11 @@ class Output:
         if port.name in self._function.host:
             gpu.synchronize(stream)
             array: NDArray[Any] = lent.owner
-        elif port.number:
+        elif port.is_scalar:
             array = gpu.copy_out(lent.address, shape, port.dtype.numpy, stream)
         else:
             return self._library.result(lent, shape, port.dtype, stream)
-        return array.item() if port.number else self._library.from_host(array, port.dtype)
+        return array.item() if port.is_scalar else self._library.from_host(array, port.dtype)
 
 
 @functools.cache

@@ -68,7 +68,7 @@ class PackageModule(abc.ABC):
         made = {function.name: function.signature for function in self.info.functions}
         value = Parameter("value", "POSITIONAL_OR_KEYWORD", 0)
         for name, port in self.info.state.items():
-            spec: Leaf = ScalarSpec(number_kind(port)) if port.number else port.spec
+            spec: Leaf = ScalarSpec(scalar_kind(port)) if port.is_scalar else port.spec
             getter, setter = STATE_GET + name, STATE_SET + name
             made[getter] = Signature(getter, result_tree=0, results=(spec,))
             made[setter] = Signature(setter, (value,), (spec,), mutates=(name,))
@@ -80,7 +80,7 @@ class PackageModule(abc.ABC):
         state = self.info.state
         if name.startswith(STATE_GET):
             port = state[name.removeprefix(STATE_GET)]
-            return lambda leaves: [as_number(port, self.read_state(port.origin))]
+            return lambda leaves: [to_scalar(port, self.read_state(port.origin))]
         if name.startswith(STATE_SET):
             return lambda leaves: self._write(name.removeprefix(STATE_SET), leaves[0])
         return self.entry_point(next(f for f in self.info.functions if f.name == name))
@@ -94,12 +94,12 @@ class PackageModule(abc.ABC):
         self.package.copy_to(target)
 
 
-def number_kind(port: Port) -> str:
+def scalar_kind(port: Port) -> str:
     """Return the kind of Python number that a port is.
 
     Example:
         >>> from pelton.runtime.call.dtypes import DTYPES
-        >>> number_kind(Port("n", "user", "n", DTYPES["int64"], (), number=True))
+        >>> scalar_kind(Port("n", "user", "n", DTYPES["int64"], (), is_scalar=True))
         'int'
     """
     if port.dtype.name == "bool":
@@ -107,9 +107,9 @@ def number_kind(port: Port) -> str:
     return "int" if port.dtype.name.startswith(("int", "uint")) else "float"
 
 
-def as_number(port: Port, value: Any) -> Any:
+def to_scalar(port: Port, value: Any) -> Any:
     """Return the value of a port: a Python number where the caller takes one."""
-    return value.item() if port.number else value
+    return value.item() if port.is_scalar else value
 
 
 def user_ports(ports: Sequence[Port]) -> tuple[Port, ...]:
@@ -143,6 +143,6 @@ def port_array(port: Port, value: Any, what: str) -> NDArray[Any]:
     Raises:
         SignatureError: numpy cannot read the tensor.
     """
-    if port.number:
+    if port.is_scalar:
         return np.asarray(value, port.dtype.numpy)
     return host_array(value, what)

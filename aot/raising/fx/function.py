@@ -254,11 +254,11 @@ def _user_port(name: str, path: str, leaf: Leaf, dtype: torch.dtype) -> Port:
     if isinstance(leaf, TensorSpec):
         return Port(name, "user", path, dtype, leaf.shape)
     size = leaf.size if isinstance(leaf, ScalarSpec) else None
-    return Port(name, "user", path, dtype, (), number=True, size=size)
+    return Port(name, "user", path, dtype, (), is_scalar=True, size=size)
 
 
 def _state_port(item: Global, name: str) -> Port:
-    return Port(name, "state", item.name, item.dtype, item.shape, number=item.is_number)
+    return Port(name, "state", item.name, item.dtype, item.shape, is_scalar=item.is_number)
 
 
 def _parameter_name(item: Global) -> str:

@@ -28,8 +28,8 @@ class Port:
             weight in the module.
         dtype: The element type of the tensor; of a number, that of its 0-d tensor.
         shape: Its sizes: numbers, names of dimensions, expressions; `?` where only a run tells.
-        number: Whether it is a number for the caller. The graph takes integers of 64 bits as
-            Python's, so that they may drive shapes, and other numbers as 0-d tensors; it gives
+        is_scalar: Whether it is a Python number for the caller. The graph takes integers of 64 bits
+            as Python's, so that they may drive shapes, and other numbers as 0-d tensors; it gives
             all numbers as 0-d tensors.
         size: For an integer input: the dimension whose size it is.
     """
@@ -39,13 +39,13 @@ class Port:
     origin: str
     dtype: torch.dtype
     shape: tuple[Size, ...]
-    number: bool = False
+    is_scalar: bool = False
     size: Size | None = None
 
     @property
     def is_python_number(self) -> bool:
         """Whether the graph takes a Python integer and not a tensor."""
-        return self.number and self.kind == "user" and self.dtype is torch.int64
+        return self.is_scalar and self.kind == "user" and self.dtype is torch.int64
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ class OnnxRun:
             if port.kind == "state":
                 self.state[port.origin] = tensor
             else:
-                results.append(tensor.item() if port.number else tensor)
+                results.append(tensor.item() if port.is_scalar else tensor)
         computed = iter(results)
         leaves = [
             leaf.value if isinstance(leaf, ConstantSpec) else next(computed)

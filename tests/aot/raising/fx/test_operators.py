@@ -94,7 +94,7 @@ def test_ports_say_what_inputs_and_outputs_are() -> None:
     rows, total = raised.outputs
     assert (rows.name, rows.origin) == ("result.rows", "result['rows']")
     assert rows.shape == (["*", 2, "batch"], 3)
-    assert total.number and total.dtype is torch.int64
+    assert total.is_scalar and total.dtype is torch.int64
     bounds = {dim.name: (dim.min, dim.opt, dim.max) for dim in raised.dims}
     assert bounds["batch"] == (1, 4, 8)
 

@@ -66,7 +66,7 @@ def test_an_optimum_that_the_program_cannot_have_is_refused() -> None:
 
 def test_values_of_host_inputs_are_bounded() -> None:
     sized = Signature("main", inputs=(ScalarSpec("int", "n"),), dims=(Dim("n", 0, 16, 4),))
-    n = Port("n", "user", "n", I64, (), number=True, host=True)
+    n = Port("n", "user", "n", I64, (), is_scalar=True, host=True)
     (profile,) = engine_profiles(sized, [n])
     assert dict(profile.inputs) == {"n": Bounds((0,), (4,), (16,))}
 
