@@ -185,12 +185,18 @@ def asks_of_one(guard: Any) -> bool:
     Installed packages do so to skip work (a mask that hides nothing, say), with the same result.
     """
     line = own_line(guard)
-    return (
-        line is not None
-        and not is_installed_file(line.file)
-        and isinstance(guard.expr, sympy.Ne)
-        and any(fails_at_one(guard.expr, symbol) for symbol in guard.expr.free_symbols)
-    )
+    if line is None or is_installed_file(line.file):
+        return False
+    expression, symbols = guard.expr, guard.expr.free_symbols
+    if isinstance(expression, sympy.Ne) and any(fails_at_one(expression, s) for s in symbols):
+        return True
+    return any(_differs_at_one(expression, symbol) for symbol in symbols)
+
+
+def _differs_at_one(expression: Any, symbol: Any) -> bool:
+    """Return whether a relation has one value for all sizes from 2 on, and the other for 1."""
+    larger = expression.subs(symbol, sympy.Symbol("excess", integer=True, nonnegative=True) + 2)
+    return {larger, expression.subs(symbol, 1)} == {sympy.true, sympy.false}
 
 
 def fails_at_one(expression: Any, symbol: Any) -> bool:
