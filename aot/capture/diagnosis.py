@@ -1,4 +1,4 @@
-"""Why a size cannot be dynamic: which argument and dimension, what the program needs, and where.
+"""Diagnosis of violated size constraints: argument, dimension, reason and source line.
 
 torch.export reports violated size constraints in terms of its own inputs. When it does, the program
 is traced once more with all sizes free, watching where each constraint on sizes arises.
@@ -23,7 +23,7 @@ _SIZE = re.compile(r"L\['leaves'\]\[(\d+)\]\.size\(\)\[(\d+)\]|L\['leaves'\]\[(\
 
 
 def is_size_constraint(error: Exception) -> bool:
-    """Tell whether an error of torch.export is its report of a violated size constraint."""
+    """Return whether an error of torch.export is its report of a violated size constraint."""
     return "Constraints violated" in str(error)
 
 
@@ -36,7 +36,7 @@ def explain_failure(error: Exception, flat: torch.nn.Module, arguments: Argument
         arguments: Its arguments.
 
     Raises:
-        DynamicShapeError: Names argument, dimension, what the program needs, and the line.
+        DynamicShapeError: Names argument, dimension, reason and line.
     """
     text = str(error)
     reasons = re.findall(r"^  - (.*(?:\n(?!  - |\S|$).*)*)", text, re.MULTILINE)
@@ -116,7 +116,7 @@ class _ConstraintLines(TorchFunctionMode):
 
 
 def _watch(flat: torch.nn.Module, arguments: Arguments) -> _ConstraintLines:
-    """Trace with all sizes free, and without regard to sizes of 1, to see what arises where."""
+    """Trace with all sizes free and size-oblivious, recording the line of each guard."""
     watch = _ConstraintLines()
 
     class Watched(torch.nn.Module):
@@ -144,7 +144,7 @@ def _watch(flat: torch.nn.Module, arguments: Arguments) -> _ConstraintLines:
 
 
 def branches_on_size(flat: torch.nn.Module, arguments: Arguments) -> bool:
-    """Tell whether the user's own Python asks whether a size is 1.
+    """Return whether the user's own Python branches on a size being 1.
 
     Args:
         flat: The module that was traced.
@@ -180,7 +180,7 @@ def _source(source: Any) -> str:
 
 
 def asks_of_one(guard: Any) -> bool:
-    """Tell whether a guard is a branch of the user's own Python on a size being 1.
+    """Return whether a guard is a branch of the user's own Python on a size being 1.
 
     Installed packages do so to skip work (a mask that hides nothing, say), with the same result.
     """
@@ -200,10 +200,10 @@ def _differs_at_one(expression: Any, symbol: Any) -> bool:
 
 
 def fails_at_one(expression: Any, symbol: Any) -> bool:
-    """Tell whether a relation between sizes does not hold where one of them is 1."""
+    """Return whether a relation between sizes does not hold where one of them is 1."""
     try:
         return bool(expression.subs(symbol, 1) == sympy.false)
-    except ZeroDivisionError:  # a remainder by what is 0 then: the program has no such size
+    except ZeroDivisionError:  # a remainder by 0: the program has no such size
         return False
 
 

@@ -50,7 +50,7 @@ def legalize(
 
 
 def must_retrace(program: ExportedProgram, functions: DecompositionTable) -> bool:
-    """Tell whether decomposing would change the program, which costs as much as tracing it.
+    """Return whether decomposing would change the program, which costs as much as tracing it.
 
     It would not where no operator has a decomposition that applies, and none writes to a tensor or
     holds another graph.
@@ -73,7 +73,7 @@ def must_retrace(program: ExportedProgram, functions: DecompositionTable) -> boo
 
 
 def applies(function: Decomposition, node: Node) -> bool:
-    """Tell whether a decomposition does not answer `NotImplemented` for what a node computes."""
+    """Return whether a decomposition does not answer `NotImplemented` for what a node computes."""
     args, kwargs = tree_map_only(Node, lambda n: n.meta["val"], (node.args, node.kwargs))
     modes = [leaf.fake_mode for leaf in tree_leaves(args) if isinstance(leaf, FakeTensor)]
     mode = modes[0] if modes else None

@@ -14,14 +14,14 @@ from pelton.runtime.progress import stage
 
 from ..capture.signature import signature_of_program
 from ..capture.trace import TRACING_LOCK
-from ..decompositions.legalize_program import prepare
+from ..decompositions.legalize_program import legalize_program
 from ..ir.builder import ModuleBuilder
 from ..ir.exported import ExportedModule
 from ..ir.module import new_module
 from ..lowering.program_module import Traced, assemble
 from ..spec.errors import CompileError, ExportError, UnsupportedOpError
 from .compiled import GraphCall, Run, boxed, call_of
-from .graph import Parts, take_apart
+from .graph import Parts, partition_graph
 from .legalize import with_whole_attention, without_strides
 from .notices import tell, tell_fallback
 from .options import Options
@@ -73,7 +73,7 @@ def prepared(module: GraphModule) -> tuple[Parts, Draws | None]:
         UnsupportedOpError: Something in it has no form in a compiled program.
     """
     plain, draws = draw_outside(with_whole_attention(without_strides(module)))
-    return take_apart(plain), draws
+    return partition_graph(plain), draws
 
 
 def module_of(program: ExportedProgram) -> ExportedModule:
@@ -83,7 +83,7 @@ def module_of(program: ExportedProgram) -> ExportedModule:
         UnsupportedOpError: Operators have no lowering.
         ExportError: It has no form in MLIR for another reason.
     """
-    legal = prepare(program)
+    legal = legalize_program(program)
     signature = signature_of_program(program, legal, "main", guarded=True)
     return assemble(ModuleBuilder(new_module("module")), Traced(legal, signature), None)
 
@@ -103,7 +103,7 @@ def _program(parts: Parts, options: Options) -> tuple[Run, Sequence[str]]:
 
 
 def is_small(graph: Graph) -> bool:
-    """Tell whether a graph is so small that a thread of its own computes it faster than several.
+    """Return whether a graph is so small that a thread of its own computes it faster than several.
 
     Args:
         graph: One whose values have known sizes and hold few elements together is.

@@ -81,7 +81,7 @@ class Parts:
     outputs: tuple[Output, ...]
 
 
-def take_apart(module: GraphModule) -> Parts:
+def partition_graph(module: GraphModule) -> Parts:
     """Return the parts of a graph of AOTAutograd, which stays as it is.
 
     Args:

@@ -82,7 +82,7 @@ class CacheEntry:
     last_used: float = field(default_factory=time.time)
 
     def is_sound(self) -> bool:
-        """Tell whether the artifact is what was stored.
+        """Return whether the artifact is what was stored.
 
         Its checksums are computed only if it was written to since; a file is changed under our
         hands by programs, not by disks, and artifacts have checksums of their own for the latter.
@@ -276,7 +276,7 @@ class CompileCache:
 
 
 def _has_only(artifact: Path, target: Path) -> bool:
-    """Tell whether no file other than `target` is linked to an artifact."""
+    """Return whether no file other than `target` is linked to an artifact."""
     status = artifact.stat()
     try:
         is_linked = os.path.samestat(status, target.stat())

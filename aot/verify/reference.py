@@ -158,7 +158,7 @@ def eager_reference(signature: Signature, program: Any) -> EagerReference:
 
 
 def is_runnable(module: torch.nn.Module) -> bool:
-    """Tell whether all tensors of a module have values."""
+    """Return whether all tensors of a module have values."""
     return all(has_data(t) for t in (*module.parameters(), *module.buffers()))
 
 

@@ -154,7 +154,7 @@ def _near(bounds: _Range, value: int) -> list[int]:
 
 
 def fits(signature: Signature, values: Mapping[str, int]) -> bool:
-    """Tell whether a function takes these sizes: bounds, relations, profiles, none negative."""
+    """Return whether a function takes these sizes: bounds, relations, profiles, none negative."""
     if not all(dim.contains(values[dim.name]) for dim in signature.dims):
         return False
     if not all(constraint.holds(values) for constraint in signature.constraints):

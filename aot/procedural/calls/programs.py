@@ -18,10 +18,10 @@ from iree.compiler.ir import Operation, UnitAttr
 
 from pelton.runtime.call import pytrees
 
-from ...capture.arguments import Arguments, TracedInput, take_apart
+from ...capture.arguments import Arguments, TracedInput, flatten_arguments
 from ...capture.program import Program
 from ...capture.trace import Capture, capture_call
-from ...decompositions.legalize_program import prepare
+from ...decompositions.legalize_program import legalize_program
 from ...ir.builder import ModuleBuilder
 from ...lowering.importer import StateName, import_program
 from ...lowering.parameter_names import ProgramTensors
@@ -162,7 +162,9 @@ class ProgramTable:
     def _capture(self, callee: Callee, arguments: Arguments) -> CapturedProgram:
         with new_ir_trace_scope(None):
             captured = capture_call(callee.function, arguments)
-            program = prepare(captured.program, callee.decompositions, return_changed_inputs=True)
+            program = legalize_program(
+                captured.program, callee.decompositions, return_changed_inputs=True
+            )
         owner = getattr(callee.function, "__self__", callee.function)
         module = owner if isinstance(owner, torch.nn.Module) else None
         tensors = ProgramTensors(program, prefix=captured.prefix, module=module)
@@ -233,7 +235,7 @@ def _take_apart(
     size = _example_size(list(tensors.values()))
     inputs = [_traced_input(tensors.get(index, leaf), size) for index, leaf in enumerate(leaves)]
     args, kwargs = pytrees.unflatten(tree, inputs)
-    arguments = take_apart(_callable(callee.function), args, kwargs, callee.dynamic_shapes)
+    arguments = flatten_arguments(_callable(callee.function), args, kwargs, callee.dynamic_shapes)
     return _tie_globals(arguments)
 
 

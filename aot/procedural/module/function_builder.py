@@ -19,7 +19,7 @@ class Scope:
         self.parent = parent
 
     def encloses(self, other: Scope | None) -> bool:
-        """Tell whether values of this region are visible in `other`."""
+        """Return whether values of this region are visible in `other`."""
         while other is not None and other is not self:
             other = other.parent
         return other is self

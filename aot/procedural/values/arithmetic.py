@@ -41,7 +41,7 @@ DTYPE_OF_KIND = {kind: dtype for dtype, kind in KIND_OF_DTYPE.items()} | {"index
 
 
 def is_float(kind: str) -> bool:
-    """Tell whether a kind is floating point.
+    """Return whether a kind is floating point.
 
     Example:
         >>> is_float("f32"), is_float("index")
@@ -51,7 +51,7 @@ def is_float(kind: str) -> bool:
 
 
 def holds(kind: str, other: str) -> bool:
-    """Tell whether an integer kind holds all values of another; i64 and index hold each other.
+    """Return whether an integer kind holds all values of another; i64 and index hold each other.
 
     Example:
         >>> holds("i64", "i32"), holds("index", "i64"), holds("i32", "i64"), holds("f32", "i32")
@@ -281,5 +281,5 @@ def select(condition: Value, yes: Value, no: Value) -> Value:
 
 
 def number_like(value: Any) -> bool:
-    """Tell whether a value is a Python number."""
+    """Return whether a value is a Python number."""
     return isinstance(value, (bool, int, float))

@@ -124,7 +124,7 @@ def _same_shape(left: tuple[Size, ...], right: tuple[Size, ...]) -> bool:
 
 
 def same_size(left: Size, right: Size) -> bool:
-    """Tell whether two sizes are known to be equal while tracing."""
+    """Return whether two sizes are known to be equal while tracing."""
     if is_static(left) or is_static(right):
         return is_static(left) and is_static(right) and left == right
     return (left.affine() - right.affine()).constant == 0

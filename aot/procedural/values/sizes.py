@@ -11,7 +11,7 @@ DYNAMIC: int = ShapedType.get_dynamic_size()
 
 
 def is_dynamic(size: int) -> bool:
-    """Tell whether a size of an MLIR type is dynamic.
+    """Return whether a size of an MLIR type is dynamic.
 
     Example:
         >>> is_dynamic(DYNAMIC), is_dynamic(3)

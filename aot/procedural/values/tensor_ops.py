@@ -68,7 +68,7 @@ def sized(
 
 
 def is_contiguous(spans: Sequence[Span]) -> bool:
-    """Tell whether a box is known to be one run of elements in memory.
+    """Return whether a box is known to be one run of elements in memory.
 
     IREE's own slices and updates are copies of one run; of a box that is none they take, without
     a word, as many elements from its start.

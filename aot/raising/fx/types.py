@@ -86,5 +86,5 @@ def value_dtype(type_: Type) -> torch.dtype:
 
 
 def is_python_number(type_: Type) -> bool:
-    """Tell whether numbers of a type are Python's integers, so that they may drive shapes."""
+    """Return whether numbers of a type are Python's integers, so that they may drive shapes."""
     return str(type_) in ("index", "i64", "!torch.int")

@@ -9,12 +9,12 @@ import torch
 from torch.export import Dim
 
 from pelton import aot
-from pelton.aot.capture.arguments import Arguments, TracedInput, shift, take_apart
+from pelton.aot.capture.arguments import Arguments, TracedInput, flatten_arguments, shift
 from pelton.runtime.call.signature import ConstantSpec
 
 
 def arguments_of(function: Any, *args: Any, shapes: Any = None, **kwargs: Any) -> Arguments:
-    return take_apart(function, args, kwargs, shapes)
+    return flatten_arguments(function, args, kwargs, shapes)
 
 
 def two(x: Any, y: Any = 3) -> None:
@@ -71,7 +71,7 @@ def test_constants_without_a_json_form_are_stated_by_repr() -> None:
 
 def test_only_specs_are_inputs_where_asked() -> None:
     info = aot.InputInfo((2,), torch.float32)
-    found = take_apart(two, (X, info), {}, None, only_specs=True)
+    found = flatten_arguments(two, (X, info), {}, None, only_specs=True)
     assert [leaf.path for leaf in found.inputs] == ["y"]
     assert found.leaves[0] is X
 

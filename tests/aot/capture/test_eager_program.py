@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from pelton.aot.capture.arguments import take_apart
+from pelton.aot.capture.arguments import flatten_arguments
 from pelton.aot.capture.eager_program import EagerProgram
 
 X = torch.ones(2)
@@ -23,7 +23,7 @@ class Net(torch.nn.Module):
 
 def program(target: Any, **kwargs: Any) -> EagerProgram:
     function = target.forward if isinstance(target, torch.nn.Module) else target
-    return EagerProgram(target, take_apart(function, ({"a": X},), kwargs, None))
+    return EagerProgram(target, flatten_arguments(function, ({"a": X},), kwargs, None))
 
 
 def test_inputs_are_put_in_their_places() -> None:

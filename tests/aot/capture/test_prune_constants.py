@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from pelton import aot
-from pelton.aot.capture.arguments import take_apart
-from pelton.aot.capture.prune_constants import without_constants
+from pelton.aot.capture.arguments import flatten_arguments
+from pelton.aot.capture.prune_constants import prune_constants
 from pelton.runtime.call.dtypes import DTYPES
 from pelton.runtime.call.signature import ConstantSpec, ScalarSpec, Signature, TensorSpec
 
@@ -19,11 +19,11 @@ WEIGHT = torch.ones(2)
 
 
 def pruned(function: Any, *args: Any, **kwargs: Any) -> Signature:
-    arguments = take_apart(function, args, kwargs, None, only_specs=True)
+    arguments = flatten_arguments(function, args, kwargs, None, only_specs=True)
     constants = arguments.constants()
     inputs = tuple(constants.get(index, TENSOR) for index in range(len(arguments.leaves)))
     signature = Signature("f", arguments.parameters, inputs)
-    return without_constants(signature, arguments)
+    return prune_constants(signature, arguments)
 
 
 def plain(x: Any, y: Any = 2) -> None: ...
@@ -76,7 +76,9 @@ def test_other_constants_become_none() -> None:
 
 
 def test_integers_that_are_inputs_stay() -> None:
-    arguments = take_apart(plain, (aot.DimensionInputInfo((1, 2, 3)), 5), {}, None, only_specs=True)
+    arguments = flatten_arguments(
+        plain, (aot.DimensionInputInfo((1, 2, 3)), 5), {}, None, only_specs=True
+    )
     signature = Signature("f", arguments.parameters, (ScalarSpec("int"), ConstantSpec(5)))
-    found = without_constants(signature, arguments)
+    found = prune_constants(signature, arguments)
     assert [p.name for p in found.parameters] == ["x"] and found.inputs == (ScalarSpec("int"),)

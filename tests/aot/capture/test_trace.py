@@ -11,7 +11,7 @@ import torch
 from torch.export import Dim
 
 from pelton import aot
-from pelton.aot.capture.arguments import take_apart
+from pelton.aot.capture.arguments import flatten_arguments
 from pelton.aot.capture.trace import TRACING_LOCK, Capture, capture, capture_call
 from pelton.runtime.call.signature import ConstantSpec
 
@@ -111,7 +111,7 @@ def test_strict_mode_gives_the_same_results() -> None:
 
 
 def test_a_call_traces_arguments_that_are_flat_already() -> None:
-    arguments = take_apart(Scaled().forward, (X,), {}, None)
+    arguments = flatten_arguments(Scaled().forward, (X,), {}, None)
     captured = capture_call(Scaled(), arguments)
     assert captured.arguments is arguments
     assert torch.equal(run(captured, X)[0], X * 2)

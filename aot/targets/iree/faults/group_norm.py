@@ -23,7 +23,7 @@ def take_apart_group_norms(module_op: Operation) -> None:
 
 
 def _is_known(op: Operation) -> bool:
-    """Tell whether it is a norm of float32 whose numbers of groups and channels are known."""
+    """Return whether it is a norm of float32 whose numbers of groups and channels are known."""
     sizes, element = tensor_type(op.operands[0].type)
     return len(sizes) > 1 and bool(sizes[1] and element == "f32" and number_of(op.operands[1]))
 

@@ -65,7 +65,7 @@ def _find(op: Operation) -> None:
 
 
 def _is_fraction(exponent: float | None) -> bool:
-    """Tell whether a power has a fraction; for 1/2 and -1/2 torch takes square roots."""
+    """Return whether a power has a fraction; for 1/2 and -1/2 torch takes square roots."""
     if exponent is None or abs(exponent) == 0.5:
         return False
     return not float(exponent).is_integer()
