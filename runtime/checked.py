@@ -139,7 +139,7 @@ class Decoder:
         if origin is tuple:
             return self._tuple(parts, data, path)
         if origin in (dict, Mapping):
-            return self._mapping(*parts, data, path)
+            return self._mapping(parts[0], parts[1], data, path)
         if dataclasses.is_dataclass(kind):
             return self._dataclass(kind, data, path)
         if not _fits(kind, data):

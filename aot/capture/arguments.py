@@ -1,4 +1,4 @@
-"""The arguments of an export: which are inputs, which constants, and which sizes are dynamic."""
+"""Arguments of an export, flattened: inputs, constants and dynamic sizes."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ class InputLeaf:
 
 @dataclass
 class Arguments:
-    """The arguments of an export, taken apart.
+    """The flattened arguments of an export.
 
     Attributes:
         parameters: The function's parameters with the structure of their arguments.
-        leaves: All leaves: values of constants, and for inputs what was given.
+        leaves: All leaves: the values of constants, and the given tensor or spec of each input.
         inputs: Those leaves that are inputs at run time, in order.
         ties: Leaves that are the same tensor as an earlier one, by index.
     """
@@ -126,7 +126,7 @@ class Arguments:
         return args, kwargs
 
 
-def take_apart(
+def flatten_arguments(
     function: Callable[..., Any],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
@@ -179,7 +179,7 @@ def _signature_of(function: Callable[..., Any]) -> inspect.Signature:
     try:
         return inspect.signature(function)
     except (TypeError, ValueError):
-        # Builtins such as torch.add state no signature; they take what they are given.
+        # Builtins such as torch.add state no signature: any arguments are bound.
         return inspect.Signature(
             [
                 inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
@@ -265,7 +265,7 @@ def _entries_by_leaf(parameters: Sequence[Parameter], dynamic_shapes: Any) -> di
 
 
 def _is_nested(given: list[Any], variadic: int, parameters: Sequence[Parameter]) -> bool:
-    """Tell whether `given` holds one entry for the whole of `*args` (torch.export's form)."""
+    """Return whether `given` has one nested entry for `*args` (torch.export's form)."""
     entry = given[variadic]
     count = len(parameters[variadic].tree[-1])
     return len(given) == variadic + 1 and isinstance(entry, (list, tuple)) and len(entry) == count

@@ -1,4 +1,4 @@
-"""Why a size cannot be dynamic: which argument and dimension, what the program needs, and where.
+"""Diagnosis of violated size constraints: argument, dimension, reason and source line.
 
 torch.export reports violated size constraints in terms of its own inputs. When it does, the program
 is traced once more with all sizes free, watching where each constraint on sizes arises.
@@ -27,7 +27,7 @@ _SIZE = re.compile(r"L\['leaves'\]\[(\d+)\]\.size\(\)\[(\d+)\]|L\['leaves'\]\[(\
 
 
 def is_size_constraint(error: Exception) -> bool:
-    """Tell whether an error of torch.export is its report of a violated size constraint."""
+    """Return whether an error of torch.export is its report of a violated size constraint."""
     return "Constraints violated" in str(error)
 
 
@@ -40,7 +40,7 @@ def explain_failure(error: Exception, flat: torch.nn.Module, arguments: Argument
         arguments: Its arguments.
 
     Raises:
-        DynamicShapeError: Names argument, dimension, what the program needs, and the line.
+        DynamicShapeError: Names argument, dimension, reason and line.
     """
     text = str(error)
     reasons = re.findall(r"^  - (.*(?:\n(?!  - |\S|$).*)*)", text, re.MULTILINE)
@@ -120,7 +120,7 @@ class _ConstraintLines(TorchFunctionMode):
 
 
 def _watch(flat: torch.nn.Module, arguments: Arguments) -> _ConstraintLines:
-    """Trace with all sizes free, and without regard to sizes of 1, to see what arises where."""
+    """Trace with all sizes free and size-oblivious, recording the line of each guard."""
     watch = _ConstraintLines()
 
     class Watched(torch.nn.Module):
@@ -183,24 +183,30 @@ def _source(source: Any) -> str:
 
 
 def asks_of_one(guard: Any) -> bool:
-    """Tell whether a guard is a branch of the user's own Python on a size being 1.
+    """Return whether a guard is a branch of the user's own Python on a size being 1.
 
     Installed packages do so to skip work (a mask that hides nothing, say), with the same result.
     """
     line = own_line(guard)
-    return (
-        line is not None
-        and not is_installed_file(line.file)
-        and isinstance(guard.expr, sympy.Ne)
-        and any(fails_at_one(guard.expr, symbol) for symbol in guard.expr.free_symbols)
-    )
+    if line is None or is_installed_file(line.file):
+        return False
+    expression, symbols = guard.expr, guard.expr.free_symbols
+    if isinstance(expression, sympy.Ne) and any(fails_at_one(expression, s) for s in symbols):
+        return True
+    return any(_differs_at_one(expression, symbol) for symbol in symbols)
+
+
+def _differs_at_one(expression: Any, symbol: Any) -> bool:
+    """Return whether a relation has one value for all sizes from 2 on, and the other for 1."""
+    larger = expression.subs(symbol, sympy.Symbol("excess", integer=True, nonnegative=True) + 2)
+    return {larger, expression.subs(symbol, 1)} == {sympy.true, sympy.false}
 
 
 def fails_at_one(expression: Any, symbol: Any) -> bool:
-    """Tell whether a relation between sizes does not hold where one of them is 1."""
+    """Return whether a relation between sizes does not hold where one of them is 1."""
     try:
         return bool(expression.subs(symbol, 1) == sympy.false)
-    except ZeroDivisionError:  # a remainder by what is 0 then: the program has no such size
+    except ZeroDivisionError:  # a remainder by 0: the program has no such size
         return False
 
 

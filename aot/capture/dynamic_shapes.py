@@ -1,4 +1,4 @@
-"""Dynamic sizes between three languages: what users write, torch.export's, and the signature's."""
+"""Dynamic dimensions: the user's spelling, torch.export's dims, and sizes of the signature."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Axis:
     linear: tuple[int, int] = (1, 0)
 
     def example(self, base: int) -> int:
-        """Return the size of an example whose dimensions have size `base`, kept within bounds."""
+        """Return the size of an example of base size `base`, clamped to the bounds."""
         low, high = self.min or 0, self.max if self.max is not None else base
         slope, offset = self.linear
         return slope * min(max(base, low), max(high, low)) + offset

@@ -1,4 +1,4 @@
-"""What an entry point was exported from, to be called again as it was exported."""
+"""Eager programs: the module or function behind an entry point, called as it was exported."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .arguments import Arguments
 class EagerProgram:
     """A module or function with the structure and the constants of its arguments.
 
-    A module is not kept alive by this.
+    A module is held by a weak reference.
 
     Args:
         target: The module or function.
-        arguments: The arguments that it was exported with, taken apart.
+        arguments: The flattened arguments that it was exported with.
         decompositions: The table that it was exported with.
     """
 

@@ -1,4 +1,4 @@
-"""Values for inputs of which only the kind is known: the same for the same seed."""
+"""Example inputs for a signature: random values, equal for equal seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a traced program needs of its sizes beyond their ranges, to be checked at each call.
+"""Guards of a traced program: relations between sizes, checked at each call.
 
 torch.export resolves comparisons of sizes for its examples and notes them as guards: that a size is
 a multiple of another, that a branch was taken. For other sizes the program would be wrong.
@@ -52,7 +52,7 @@ def constraints_of(
 
 
 def shape_env_of(program: ExportedProgram) -> Any:
-    """Return what torch knows of the sizes of a program; None where it has no tensors or sizes."""
+    """Return torch's shape environment of a program; None where it has no tensors or sizes."""
     for node in program.graph.nodes:
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor) and getattr(value, "fake_mode", None) is not None:
@@ -72,7 +72,7 @@ def _conjuncts(expression: Any) -> Iterable[Any]:
 
 
 def _is_layout(relation: Any, oblivious: bool) -> bool:
-    """Tell whether a relation only keeps sizes of 1 apart, whose memory layout differs."""
+    """Return whether a relation only excludes sizes of 1, whose memory layout differs."""
     if not oblivious:
         return not isinstance(relation, sympy.Eq)
     if not isinstance(relation, sympy.Ne):

@@ -1,7 +1,7 @@
-"""An exported program in the form that the importer takes.
+"""Captured programs in the form that the importer reads.
 
-Constants leave the signature (ours keeps them), each changed buffer gets a producer of its own at
-the end of the graph, and changes of the caller's tensors are dropped: they stay inside.
+Constants are dropped from torch's signature (ours states them), each changed buffer gets a producer
+of its own at the end of the graph, and changes of the caller's tensors are dropped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..spec.errors import ExportError
 
 @dataclass
 class Program:
-    """What the importer reads of a program.
+    """A captured program, as the importer reads it.
 
     Attributes:
         graph_module: The module that owns the graph.
@@ -71,8 +71,8 @@ def normalize(program: ExportedProgram, *, return_changed_inputs: bool = False) 
 
     Args:
         program: A functional program, such as `decompositions.legalize` returns.
-        return_changed_inputs: Return what the program puts in place of its inputs, before its
-            own results; else that is dropped.
+        return_changed_inputs: Return the new values of changed inputs, before the results; else
+            those values are dropped.
 
     Raises:
         ExportError: It has inputs or results of a kind that has no form in MLIR.

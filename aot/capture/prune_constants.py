@@ -1,4 +1,4 @@
-"""A signature of inputs only: what was given as a constant is no parameter of the executable."""
+"""Pruned signatures: without the parameters that were given as constants."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pelton.runtime.call.signature import ConstantSpec, Leaf, Parameter, Signatu
 from .arguments import Arguments
 
 
-def without_constants(signature: Signature, arguments: Arguments) -> Signature:
+def prune_constants(signature: Signature, arguments: Arguments) -> Signature:
     """Return a signature without the parameters, and parts of parameters, that are constants.
 
-    A parameter without any input goes. In `*args` and `**kwargs` the constants go, and what is
-    left closes up. In another container that holds inputs, numbers and text stay and are compared
-    at the call, so that the same structure can be passed; any other constant, such as a tensor,
-    becomes None (or is left out of a dict).
+    A parameter without any input is removed. Constants in `*args` and `**kwargs` are removed and
+    the items behind them move up. In another container that holds inputs, numbers and text stay
+    and are compared at the call, so that the same structure can be passed; any other constant, such
+    as a tensor, becomes None (or is left out of a dict).
 
     Args:
-        signature: The signature of the whole function.
+        signature: The signature of the unpruned function.
         arguments: The arguments that it was traced with.
     """
     pruning = _Pruning(signature, arguments)

@@ -1,4 +1,4 @@
-"""Side effects of a traced function: what a call changes beside its result, and by which name.
+"""Side effects of a traced function: changed globals, closures, attributes and arguments.
 
 A compiled function repeats only what is computed with tensors. What Python changed while it was
 traced is compared here before and after, so that it is refused instead of silently lost. What
@@ -35,7 +35,7 @@ class SideEffects:
         self._before: dict[str, _Snapshot] = {}
 
     def start(self, arguments: Mapping[str, Any]) -> None:
-        """Remember what there is before a call.
+        """Take a snapshot of all reachable objects before a call.
 
         Args:
             arguments: The values that the function is called with, by name.
@@ -84,7 +84,7 @@ class SideEffects:
 
 
 def _is_part(name: str, others: Sequence[str]) -> bool:
-    """Tell whether a place is within another one: `x[0]` is part of `x`."""
+    """Return whether a place is part of another one: `x[0]` is part of `x`."""
     return any(name.startswith((f"{other}[", f"{other}.")) for other in others)
 
 

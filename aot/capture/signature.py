@@ -1,4 +1,4 @@
-"""The signature of a captured program, from its arguments and its graph."""
+"""Signatures of captured programs, from their arguments and graphs."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ def signature_of_capture(captured: Capture, program: Program, name: str) -> Sign
 def with_constraints_of(
     signature: Signature, exported: ExportedProgram, oblivious: bool
 ) -> Signature:
-    """Return a signature with what decomposing its program required of its sizes besides.
+    """Return a signature with the constraints on sizes that decomposing its program added.
 
     Args:
         signature: The signature, as it was when the program was traced.
-        exported: The program, after `prepare`.
+        exported: The program, after `legalize_program`.
         oblivious: Whether it was traced without regard to sizes of 0 and 1.
     """
     names = {dim.symbol: dim.name for dim in signature.dims}
@@ -95,7 +95,7 @@ def signature_of_program(
         exported: The program as it came.
         program: The same, normalised.
         name: The function's name.
-        guarded: Whether whoever calls it checks what it relies on, so that it need not be stated.
+        guarded: Whether the caller checks its guards, so that the signature need not state them.
 
     Raises:
         ExportError: Its inputs or results are of a structure that a signature cannot hold.
@@ -176,7 +176,7 @@ def _program_parameters(
 
 @dataclass
 class _Symbol:
-    """A symbol of a program: what it is called, and what was asked of the size it stands for."""
+    """A symbol of a program: its name, and the axis of `dynamic_shapes` that it stands for."""
 
     name: str
     named_by_user: bool

@@ -1,8 +1,8 @@
-"""The lines of the program on the operators of a trace, whatever function they are in.
+"""Stack traces of traced operators: the user's lines, in any function.
 
-torch notes the Python stack of each operator, but keeps only the frames of methods that are called
-`forward`, and takes a sixth of the time of a trace to format them. While our traces run, it notes
-what is here instead: the frames of the user's files below our adapter.
+torch records the Python stack of each operator, but drops all frames except those of methods named
+`forward`, and spends a sixth of the time of a trace formatting them. During our traces it records
+the frames of the user's files below our adapter instead.
 """
 
 from __future__ import annotations

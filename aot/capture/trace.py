@@ -1,8 +1,8 @@
 """From a module or function to an `ExportedProgram` over flat tensors, and its signature.
 
 The user's function is traced behind an adapter that takes and gives flat tuples: torch.export sees
-only tensors and integers, while containers, constants, defaults and None are ours to keep in the
-signature. So their kinds never depend on what torch's own containers support.
+only tensors and integers, while containers, constants, defaults and None stand in our signature. So
+the containers that torch supports are no limit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..compat.symbolic import backed_size_oblivious
 from ..spec.errors import ExportError, PeltonError, UnsupportedOpError
 from ..spec.locations import location_of_function, user_location_of, warn_user
 from ..spec.meta_tensors import traced_on_cpu
-from .arguments import Arguments, take_apart
+from .arguments import Arguments, flatten_arguments
 from .diagnosis import branches_on_size, explain_failure, is_size_constraint
 from .side_effects import SideEffects, version_of
 from .stack_traces import program_lines
@@ -81,7 +81,7 @@ class _Result:
     """The structure of the last traced result; torch puts attributes of the module itself back."""
 
     tree: pytrees.Tree = None
-    leaves: list[ConstantSpec | None] = []  # noqa: RUF012 - replaced whole, never changed
+    leaves: list[ConstantSpec | None] = []  # noqa: RUF012 - replaced, never changed
     changed_inputs: list[int] = []  # noqa: RUF012 - positions of the inputs changed in place
     oblivious = True
 
@@ -190,7 +190,7 @@ def capture(
         DynamicShapeError: A size that was asked to be dynamic would have to be fixed.
     """
     function, holder = _function_and_holder(target)
-    arguments = take_apart(function, args, kwargs, dynamic_shapes, only_specs=pure)
+    arguments = flatten_arguments(function, args, kwargs, dynamic_shapes, only_specs=pure)
     if pure and (args or kwargs) and not arguments.inputs:
         raise ExportError(
             f"{getattr(function, '__qualname__', function)} has no input: give "
@@ -204,7 +204,7 @@ def capture(
 
 
 def capture_call(target: torch.nn.Module | Callable[..., Any], arguments: Arguments) -> Capture:
-    """Trace a module's `forward`, or a function, on arguments that are taken apart already.
+    """Trace a module's `forward`, or a function, on arguments that are flattened already.
 
     Args:
         target: The module or function. It is left as it was, and may change its inputs in place.
@@ -296,12 +296,12 @@ def _export(
     specs = tuple(leaf.torch_spec for leaf in arguments.inputs)
     shapes = (specs,) if specs else None
     with tracing_settings(oblivious):
-        if flat.effects is not None:  # which refuses what torch warns of
+        if flat.effects is not None:  # it refuses the changes that torch warns of
             warnings.filterwarnings("ignore", "The tensor attributes? .* assigned during export")
         program = torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=False)
         if not strict:
             return program
-        try:  # this undoes what a trace leaves in Python: the first one keeps the structure
+        try:  # it undoes side effects of a trace: the structure is that of the first
             return torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=True)
         except Exception as error:
             if is_size_constraint(error):

@@ -54,7 +54,7 @@ def legalize(
 
 
 def must_retrace(program: ExportedProgram, functions: DecompositionTable) -> bool:
-    """Tell whether decomposing would change the program, which costs as much as tracing it.
+    """Return whether decomposing would change the program, which costs as much as tracing it.
 
     It would not where no operator has a decomposition that applies, and none writes to a tensor or
     holds another graph.

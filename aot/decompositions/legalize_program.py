@@ -16,7 +16,7 @@ from ..spec.locations import location_in_trace
 from . import legalize
 
 
-def prepare(
+def legalize_program(
     program: ExportedProgram,
     decompositions: Mapping[Any, Callable[..., Any]] | None = None,
     *,

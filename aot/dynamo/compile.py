@@ -15,7 +15,7 @@ from pelton.runtime.progress import stage
 from ..capture.signature import signature_of_program
 from ..capture.trace import TRACING_LOCK
 from ..compat.dynamo import mark_boxed
-from ..decompositions.legalize_program import prepare
+from ..decompositions.legalize_program import legalize_program
 from ..ir.builder import ModuleBuilder
 from ..ir.exported import ExportedModule
 from ..ir.module import new_module
@@ -84,7 +84,7 @@ def module_of(program: ExportedProgram) -> ExportedModule:
         UnsupportedOpError: Operators have no lowering.
         ExportError: It has no form in MLIR for another reason.
     """
-    legal = prepare(program)
+    legal = legalize_program(program)
     signature = signature_of_program(program, legal, "main", guarded=True)
     return assemble(ModuleBuilder(new_module("module")), Traced(legal, signature), None)
 

@@ -1,4 +1,4 @@
-"""The attributes that bind arguments, globals and values to devices of the program."""
+"""Device affinities as attributes of arguments, globals and values."""
 
 from __future__ import annotations
 

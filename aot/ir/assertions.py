@@ -1,4 +1,4 @@
-"""Checks in a module that stop the program with a message."""
+"""Assertions in a module: checks at run time that stop the program with a message."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ DTYPE_ATTRIBUTE = "pelton.dtype"
 
 @dataclass(frozen=True)
 class GlobalAttributes:
-    """How a global is initialised and what may be done with it.
+    """Initial value, mutability and linkage of a global.
 
     Attributes:
         mutable: Whether it may be stored to.
@@ -112,7 +112,7 @@ class TensorGlobal:
         type: The builtin tensor type of what it holds.
         dtype: The tensor's element type.
         mutable: Whether it may be stored to.
-        tensor: The tensor that it was made from, if any; kept so that its identity stays taken.
+        tensor: The tensor that it was made from, if any; held so that its `id` is not reused.
     """
 
     symbol: str
@@ -174,7 +174,7 @@ class ModuleBuilder:
         return name
 
     def reserve_symbol(self, requested_name: str) -> str:
-        """Return a free name like `requested_name`, and keep it for a function to come."""
+        """Return a free name like `requested_name`, reserved for a function to come."""
         name = self.unique_auto_symbol(requested_name)
         self._reserved.add(name)
         return name
@@ -374,7 +374,7 @@ class ModuleBuilder:
         return known
 
     def exported(self, eager: Mapping[str, Any] | None = None) -> ExportedModule:
-        """Return the module as built so far, with what belongs to it.
+        """Return the module as built so far, with its parameters and resources.
 
         Args:
             eager: The `EagerProgram` that each entry point was exported from, by name.

@@ -17,7 +17,7 @@ from ..spec.errors import ArtifactError
 MAGIC = b"ML\xefR"
 
 _LABEL = b" pelton-crc32:"
-_FIELD_BYTES = 64  # keeps what follows at the alignment that it had
+_FIELD_BYTES = 64  # the rest of the file stays aligned
 _MOST_PRODUCER_BYTES = 256
 _SECONDS = 60
 _BYTES_PER_SECOND = 8 << 20
@@ -73,7 +73,7 @@ def check(path: Path, data: bytes) -> None:
 
 
 def _has_checksum(path: Path, data: bytes) -> bool:
-    """Tell whether there is a checksum, which then is right."""
+    """Return whether the data has a checksum; a wrong one raises."""
     if not data.startswith(MAGIC):
         return False
     end = data.find(b"\0", len(MAGIC) + 1, _MOST_PRODUCER_BYTES)
@@ -102,7 +102,7 @@ def _read_in_child(path: Path, size: int) -> None:
         )
     except subprocess.TimeoutExpired:
         raise ArtifactError(f"{path} is damaged: MLIR's reader comes to no end with it") from None
-    if done.returncode < 0:  # else the reader in this process says what is wrong
+    if done.returncode < 0:  # else the reader of this process reports the error
         raise ArtifactError(
             f"{path} is damaged: MLIR's reader crashes on it (signal {-done.returncode})"
         )

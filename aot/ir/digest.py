@@ -68,7 +68,7 @@ def _sha256(data: bytes) -> str:
 
 
 def module_digest(module_op: Operation, resources: Resources) -> str:
-    """Return the SHA-256 of a module: of all that it says, and of its weights.
+    """Return the SHA-256 of a module: of its text with locations, and of its weights.
 
     Args:
         module_op: The module.
@@ -77,18 +77,18 @@ def module_digest(module_op: Operation, resources: Resources) -> str:
     Returns:
         The digest as hexadecimal digits. Equal modules have equal digests in every process.
     """
-    text = io.BytesIO()
+    printed = io.BytesIO()
     module_op.print(
-        file=text, binary=True, enable_debug_info=True, large_resource_limit=_ELIDED_CHARS
+        file=printed, binary=True, enable_debug_info=True, large_resource_limit=_ELIDED_CHARS
     )
-    said = text.getvalue()
-    start = said.rfind(_SECTION)
-    spelled_out = set(_DEFINITION.findall(said, start)) if start >= 0 else set()
-    left_out = sorted(name.decode() for name in set(_REFERENCE.findall(said)) - spelled_out)
+    text = printed.getvalue()
+    start = text.rfind(_SECTION)
+    spelled_out = set(_DEFINITION.findall(text, start)) if start >= 0 else set()
+    left_out = sorted(name.decode() for name in set(_REFERENCE.findall(text)) - spelled_out)
     known = resources.digests() if left_out else {}
     if any(name not in known for name in left_out):
         return _bytecode_digest(module_op)
-    digest = hashlib.sha256(said)
+    digest = hashlib.sha256(text)
     for name in left_out:
         digest.update(f"\n{name}={known[name]}".encode())
     return digest.hexdigest()

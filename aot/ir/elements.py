@@ -1,4 +1,4 @@
-"""The bytes of torch tensors, as MLIR attributes and as buffers."""
+"""Elements of torch tensors as MLIR attributes and as buffers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The value zero of every type, and initializers that give mutable globals their own memory."""
+"""Initializers of globals: zero values, and buffers that mutable globals do not share."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def zero_initializer(symbol: str, type_: RankedTensorType, ip: InsertionPoint) -
 
     Args:
         symbol: The global's name.
-        type_: The type of what it holds.
+        type_: The type of its value.
         ip: Where it goes.
     """
     bits = _bits(str(type_.element_type))
@@ -80,7 +80,7 @@ def copy_initializer(symbol: str, type_: RankedTensorType, ip: InsertionPoint) -
 
     Args:
         symbol: The global's name.
-        type_: The type of what it holds.
+        type_: The type of its value.
         ip: Where it goes.
     """
     bools = TensorType(tuple(type_.shape), "i1").builtin()

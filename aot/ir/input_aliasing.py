@@ -1,4 +1,4 @@
-"""Which functions may have their inputs written to, so that callers must give copies.
+"""Input aliasing: entry points that may write to their inputs, so that callers pass copies.
 
 IREE (3.13) does an operator in place on an argument's own memory when that is its last use: a
 scatter into an input overwrites the caller's tensor. Only functions made of operators that never
@@ -67,13 +67,13 @@ _OTHER = frozenset(
 )  # fmt: skip
 
 _INTO_OUTPUTS = ("linalg.generic", "linalg.fill")
-"""Operations that write to what they are given for it, and to nothing else."""
+"""Operations that write to their output operands only."""
 
 _FRESH = ("tensor.empty", "linalg.fill")
 
 
-def state_in_place_use(builder: ModuleBuilder) -> None:
-    """State in the signature of each entry point whether it may write to its inputs."""
+def mark_input_aliasing(builder: ModuleBuilder) -> None:
+    """Mark each entry point that may write to its inputs, in its signature."""
     functions = {
         StringAttr(op.attributes["sym_name"]).value: op.operation
         for op in builder.body.operations
@@ -113,7 +113,7 @@ def _only_reads(
 def _regions_read(
     operation: Operation, functions: dict[str, Operation], judged: dict[str, bool]
 ) -> bool:
-    """Tell whether all that is in the regions of an operation, branches and loops, only reads."""
+    """Return whether all operations in the regions (branches, loops) of an operation only read."""
     blocks = [block for region in operation.regions for block in region.blocks]
     return all(
         _operation_reads(op.operation, functions, judged)
@@ -123,7 +123,7 @@ def _regions_read(
 
 
 def _is_fresh(value: Value) -> bool:
-    """Tell whether memory is the program's own, not that of an argument."""
+    """Return whether a value is a fresh buffer of the program, which aliases no argument."""
     return isinstance(value, OpResult) and value.owner.name in _FRESH
 
 

@@ -1,4 +1,4 @@
-"""MLIR modules: reading and writing their files, and what they say of their own interface."""
+"""MLIR modules: files, signatures, external parameters, devices, and a walker of operations."""
 
 from __future__ import annotations
 
@@ -175,18 +175,18 @@ def run_passes(module_op: Operation, pipeline: str, enable_ir_printing: bool = F
 
 
 def is_lowered(module_op: Operation) -> bool:
-    """Tell whether a module is in IREE's input dialects, which have functions of their own."""
+    """Return whether a module is in IREE's input dialects, which have functions of their own."""
     return next(_operations(module_op, "func.func"), None) is None
 
 
-def has_sizes_that_vary(module_op: Operation) -> bool:
-    """Tell whether a module has tensors of sizes that only a call tells."""
+def has_dynamic_sizes(module_op: Operation) -> bool:
+    """Return whether a module has tensors with dynamic sizes."""
     operations = operations_within(module_op)
     return any("?" in str(value.type) for op in operations for value in _values(op))
 
 
 def has_dynamic_convolutions(module_op: Operation) -> bool:
-    """Tell whether a module convolves images whose width or height is dynamic.
+    """Return whether a module convolves images whose width or height is dynamic.
 
     Args:
         module_op: The module, in the torch dialect.

@@ -1,4 +1,4 @@
-"""Functions that read and write the state of a module, so that a runtime can offer it by name."""
+"""State accessors: functions by which a runtime reads and writes the state of a module."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .module import set_signature
 
 
 def state_name(symbol: str) -> str:
-    """Return what users call the state in a global: its `state_dict` key or attribute path.
+    """Return the name of the state in a global for users: its `state_dict` key or attribute path.
 
     Example:
         >>> state_name("__auto.encoder.count"), state_name("_cache.global"), state_name("_kv.keys")
@@ -60,7 +60,7 @@ def add_state_accessors(builder: ModuleBuilder) -> None:
 
 
 def is_external(operation: Operation) -> bool:
-    """Tell whether the initial value of a global comes from an archive."""
+    """Return whether the initial value of a global comes from an archive."""
     attributes = operation.attributes
     if "initial_value" not in attributes:
         return False

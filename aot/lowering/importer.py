@@ -1,8 +1,8 @@
-"""From an `ExportedProgram` to a function of the module under construction.
+"""Importer of captured programs into functions of the module under construction.
 
-torch-mlir's importer (it comes with the IREE compiler) turns operators into operations. What is
-here is everything around that: which tensors become globals, what happens to changed buffers, and
-the refusal of what cannot be imported, with all operators at once and the user's lines.
+torch-mlir's importer (it comes with the IREE compiler) turns operators into operations. This file
+decides which tensors become globals, stores changed buffers, and refuses unsupported operators, all
+of them at once and with the user's lines.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _HIGHER_ORDER = (*importer_hops.NAMES, "auto_functionalized", "flex_attention")
 
 @dataclass(frozen=True)
 class StateName:
-    """What a tensor of a program is called.
+    """The names of a tensor of a program.
 
     Attributes:
         symbol: The name of its global.
@@ -340,7 +340,7 @@ class _ProgramImporter(ProgramImporter):
 
 
 class _NodeImporter(importer_hops.HigherOrderImporter):
-    """The importer of one graph, with what it lacks for our programs."""
+    """The importer of one graph, with buffers, bool literals and custom operators."""
 
     def lazy_import_buffer(
         self, loc: Location, node: torch.fx.Node, buffer_value: Any, info: fx_importer.InputInfo

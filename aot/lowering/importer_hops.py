@@ -1,4 +1,4 @@
-"""Importing `torch.cond`, `torch.while_loop`, `scan` and `map` as regions of the torch dialect.
+"""Importer of `torch.cond`, `torch.while_loop`, `scan` and `map` as regions of the torch dialect.
 
 torch-mlir's importer makes functions of branches and bodies, by names that may be taken, and lacks
 all but loops. Here they are the regions of `torch.prim.If` and `torch.prim.Loop`, which see the
@@ -208,7 +208,7 @@ class HigherOrderImporter(NodeImporter):
             self.bind_node_value(node, None if item is None else next(found), number)
 
     def _cast(self, loc: Location, block: Block, value: Value, wanted: Type) -> Value:
-        """Return a tensor as one of a type that says more or less of its sizes."""
+        """Cast a tensor to a type with more or fewer static sizes."""
         if value.type == wanted:
             return value
         return self._emit(loc, block).make("tensor_static_info_cast", wanted, value)

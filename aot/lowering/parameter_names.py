@@ -1,4 +1,4 @@
-"""The tensors of one program: what they are called, and which of them come from an archive."""
+"""Names of the tensors of a program, and the choice of those that are external parameters."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class ProgramTensors:
 
 
 def _picker(external: ExternalParameters) -> Callable[[str], bool]:
-    """Return what tells whether a parameter is external by its key."""
+    """Return the predicate of a parameter's key that selects external parameters."""
     if external is None or isinstance(external, (bool, str)):
         return lambda _: external is not None and external is not False
     if callable(external):

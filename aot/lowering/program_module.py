@@ -15,15 +15,15 @@ from pelton.runtime.progress import stage
 from ..capture.eager_program import EagerProgram
 from ..capture.program import Program
 from ..capture.programs.fx_programs import STATE_PREFIX, FxPrograms
-from ..capture.prune_constants import without_constants
+from ..capture.prune_constants import prune_constants
 from ..capture.signature import signature_of_capture, signature_of_program, with_constraints_of
 from ..capture.trace import TRACING_LOCK, capture
 from ..compat.modules import TRAINING_LAYERS
 from ..decompositions import current_aot_decompositions
-from ..decompositions.legalize_program import prepare
+from ..decompositions.legalize_program import legalize_program
 from ..ir.builder import ModuleBuilder
 from ..ir.exported import ExportedModule
-from ..ir.input_aliasing import state_in_place_use
+from ..ir.input_aliasing import mark_input_aliasing
 from ..ir.module import new_module, set_signature
 from ..ir.state_accessors import add_state_accessors, state_name
 from ..spec.errors import ExportError
@@ -84,10 +84,10 @@ def trace_callable(
         captured = capture(mdl, args, kwargs, dynamic_shapes, strict=strict, pure=pure)
     warn_of_training(mdl)
     with stage("decomposing operators"):
-        program = prepare(captured.program, decompositions)
+        program = legalize_program(captured.program, decompositions)
     signature = signature_of_capture(captured, program, name)
     if pure:
-        signature = without_constants(signature, captured.arguments)
+        signature = prune_constants(signature, captured.arguments)
     eager = EagerProgram(mdl, captured.arguments, decompositions or current_aot_decompositions())
     return Traced(program, signature, captured.prefix, eager=eager)
 
@@ -128,7 +128,7 @@ def _finish(
         _add_entry_point(builder, traced, tensors, mutable)
     expand_custom_ops(builder.module_op)
     add_state_accessors(builder)
-    state_in_place_use(builder)
+    mark_input_aliasing(builder)
     builder.finalize_construct()
     eager = {entry.signature.name: entry.eager for entry in entries if entry.eager is not None}
     return builder.exported(eager)
@@ -157,7 +157,7 @@ def export_programs(
     entries = []
     for program in mdl.programs.values():
         with stage(f"decomposing operators of {program.signature.name}"):
-            prepared = prepare(program.target, decompositions)
+            prepared = legalize_program(program.target, decompositions)
         signature = with_constraints_of(program.signature, program.target, program.oblivious)
         devices = _of_inputs(program.arg_device, signature)
         entries.append(Traced(prepared, signature, STATE_PREFIX, devices))
@@ -176,7 +176,7 @@ def traced_program(
         decompositions: The operators to decompose; None: the current table.
         name: The name of its entry point.
     """
-    program = prepare(exported, decompositions)
+    program = legalize_program(exported, decompositions)
     return Traced(program, signature_of_program(exported, program, name))
 
 

@@ -1,4 +1,4 @@
-"""Settings of the process: where compiled artifacts and TensorRT's timings are kept."""
+"""Settings of the process: folders of the compile cache and of TensorRT's timings."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from .errors import ExportError
 
 
 def has_data(tensor: torch.Tensor) -> bool:
-    """Tell whether a tensor has values: it is neither on the meta device nor fake.
+    """Return whether a tensor has values: it is neither on the meta device nor fake.
 
     Example:
         >>> has_data(torch.empty(2)), has_data(torch.empty(2, device="meta"))
@@ -26,7 +26,7 @@ def has_data(tensor: torch.Tensor) -> bool:
 
 
 def is_same_tensor(first: torch.Tensor, second: torch.Tensor) -> bool:
-    """Tell whether two tensors are the same memory; without data, whether they look the same.
+    """Return whether two tensors share memory; without data, whether they are of one kind.
 
     Example:
         >>> weight = torch.ones(2)

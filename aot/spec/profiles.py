@@ -27,7 +27,7 @@ def with_profiles(signature: Signature, given: Profiles) -> Signature:
 
     Args:
         signature: The signature, with its dimensions.
-        given: The profiles. A dimension that one does not name has its whole range there. Sizes
+        given: The profiles. A dimension that one does not name has its full range there. Sizes
             without a name of their own are called as the signature does: `x_dim0`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a tensor says about itself to `export`: that it is external, or on which device it lives.
+"""Traits of tensors that `export` reads: external name and device affinity.
 
 A trait is an attribute of one tensor object, and lives as long as that object. Operations that put
 other tensors in a module lose it: `copy.deepcopy`, `load_state_dict(assign=True)` and, for

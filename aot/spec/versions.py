@@ -9,7 +9,7 @@ PACKAGES = ("pelton", "torch", "iree-base-compiler")
 
 
 def versions() -> dict[str, str]:
-    """Return the installed versions of what makes an artifact, by package."""
+    """Return the installed version of each package that produces an artifact, by name."""
     found = {}
     for package in PACKAGES:
         try:

@@ -15,7 +15,7 @@ from pelton.runtime.call.signature import ConstantSpec, ScalarSpec, Signature, T
 from pelton.runtime.call.sizes import Dim, evaluate
 from pelton.runtime.executable import load
 
-from ..capture.arguments import take_apart
+from ..capture.arguments import flatten_arguments
 from ..capture.eager_program import EagerProgram
 from ..capture.trace import capture_call, tracing_settings
 from ..ir.exported import ExportedModule
@@ -72,7 +72,7 @@ def eager_program(program: Any, signature: Signature, sizes: Mapping[str, int]) 
     ]
     args, kwargs = signature.call_form(specs)
     function = getattr(program, "forward", program)
-    return EagerProgram(program, take_apart(function, args, kwargs, None))
+    return EagerProgram(program, flatten_arguments(function, args, kwargs, None))
 
 
 def _dimension(dim: Dim, size: int) -> NamedDimension:

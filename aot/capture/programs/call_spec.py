@@ -34,7 +34,7 @@ class _Mark(int):
 
 @dataclass(frozen=True)
 class CallSpec:
-    """How torch describes what a program takes and gives.
+    """torch's description of the arguments and results of a program.
 
     Attributes:
         inputs: Each leaf of the arguments, by its index in the signature; None where it is None.

@@ -1,4 +1,4 @@
-"""One exported program with all that `export` needs to know of it."""
+"""Export target: a captured program with its signature and devices."""
 
 from __future__ import annotations
 

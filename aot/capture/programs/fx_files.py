@@ -28,7 +28,7 @@ from .graph_json import graph_from_json, graph_to_json
 from .tensor_pool import TensorPool, read_tensors
 
 KIND = "pelton.fx_programs"
-"""What the description says it is."""
+"""The value of the description's field `format`."""
 
 FORMAT = 1
 """Version of the files. 1: the first."""

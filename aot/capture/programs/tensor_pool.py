@@ -1,4 +1,4 @@
-"""The tensors of several programs, each stored once."""
+"""Pool of the tensors of several programs: aliases are stored once."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class TensorPool:
         }
 
     def records(self) -> dict[str, dict[str, Any]]:
-        """Return what is to be known of each tensor beside its data, by name."""
+        """Return the metadata of each tensor, by name."""
         return self._records
 
     def save(self, path: Path) -> None:

@@ -48,7 +48,7 @@ def _padded_exactly(
 
 
 def _is_refused(x: Tensor, groups: int) -> bool:
-    """Tell whether IREE refuses groups: of one picture whose size varies, unless depthwise.
+    """Return whether IREE refuses groups: of one picture whose size varies, unless depthwise.
 
     It drops the batch of 1, and then cannot distribute the work («write affecting operations on
     global resources», 3.13).

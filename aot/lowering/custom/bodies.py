@@ -1,4 +1,4 @@
-"""From a custom operator's body to a function for arguments of certain types."""
+"""Functions of a module that are bodies of custom operators, one for each set of types."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from .template import TensorForm, fill_in, literal, quoted, size
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a call: of a type if only a run tells its value, else a constant.
+    """An argument of a call: typed if its value is known at run time only, else a constant.
 
     Attributes:
         name: Its name in the schema.
@@ -142,7 +142,7 @@ class _Form:
         self._describe()
 
     def _describe(self) -> None:
-        """Find the loops, and what can be said of each tensor."""
+        """Derive the loops, and the fields of each tensor."""
         pattern, single = self.op.shapes, len(self.results) == 1
         names = ["result"] if single else [f"result{i}" for i in range(len(self.results))]
         types = [(n, t) for n, t in self.tensors if t is not None]
@@ -235,10 +235,10 @@ class _Form:
 
     def _syntax_error(self, error: Exception, filled: str) -> ExportError:
         diagnostics = getattr(error, "error_diagnostics", None) or []
-        said = [(str(d.location), " ".join(d.message.split())) for d in diagnostics]
-        place, message = said[0] if said else ("", " ".join(str(error).split())[:400])
-        found = re.search(r":(\d+):\d+", place)
-        line = int(found[1]) if found else 0
+        found = [(str(d.location), " ".join(d.message.split())) for d in diagnostics]
+        place, message = found[0] if found else ("", " ".join(str(error).split())[:400])
+        position = re.search(r":(\d+):\d+", place)
+        line = int(position[1]) if position else 0
         if 0 < line <= filled.count("\n") + 1:
             return self.op.error(f"line {line} of its body: {message}\n{quoted(filled, line)}")
         return self.op.error(f"its body: {message}")

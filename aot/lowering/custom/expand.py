@@ -1,4 +1,4 @@
-"""Replacing custom operators of a module by calls of their bodies."""
+"""Expansion of custom operators into calls of their bodies."""
 
 from __future__ import annotations
 

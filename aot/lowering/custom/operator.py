@@ -1,7 +1,6 @@
 """Custom operators: their schema, shapes and body, in one table by name.
 
-torch keeps its operators in one table for the process, and so must the bodies be that belong to
-them: this is that table.
+torch has one operator table for the process; this is the table of the bodies that belong to them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How the shapes of a custom operator's tensors relate: named sizes, as in `einsum`."""
+"""Shape patterns of custom operators: named sizes, as in `einsum`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REST = "..."
 """In a pattern: any number of leading dimensions, the same ones wherever it stands."""
 
 Require: TypeAlias = Callable[[Any, Any, str], None]
-"""Checks that two sizes are equal; the text says what is checked."""
+"""Checks that two sizes are equal; the text describes the check."""
 
 _OF_REST = re.compile(r"d\d+")
 _SIZE = re.compile(r"[A-Za-z_]\w*|\d+")
@@ -60,7 +60,7 @@ class ShapePattern:
             text: The shapes of the arguments, `->`, and the shapes of the results.
 
         Raises:
-            ExportError: It is none, or a result has a size that no argument has.
+            ExportError: The text is no pattern, or a result has a size that no argument has.
 
         Example:
             >>> str(ShapePattern.parse("... d, d -> ... d"))
@@ -94,7 +94,7 @@ class ShapePattern:
             ranks: The rank of each tensor argument; None for one that is absent.
 
         Raises:
-            ExportError: An argument has another number of dimensions than its shape says.
+            ExportError: An argument has another number of dimensions than its shape.
         """
         found: int | None = None
         for position, (shape, rank) in enumerate(zip(self.arguments, ranks, strict=True)):
@@ -121,7 +121,7 @@ class ShapePattern:
             require: Checks two sizes.
 
         Raises:
-            ExportError: An argument has another number of dimensions than its shape says.
+            ExportError: An argument has another number of dimensions than its shape.
         """
         ranks = [None if sizes is None else len(sizes) for sizes in tensors]
         rest = self.rank_of_rest(ranks)

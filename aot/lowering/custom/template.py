@@ -1,4 +1,4 @@
-"""Text bodies: what is filled into them, and where in them something is wrong."""
+"""Templates of text bodies: fields, their values, and errors with the line of the body."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Template(string.Template):
 
 @dataclass(frozen=True)
 class TensorForm:
-    """A tensor of a body: what a text can say of it.
+    """The fields of one tensor of a text body.
 
     Attributes:
         name: The argument's name, or that of a result.
@@ -37,7 +37,7 @@ class TensorForm:
         return TensorType((None,) * len(self.dims), self.element).builtin()
 
     def fields(self) -> dict[str, str]:
-        """Return what is filled in, by field.
+        """Return the text of each field.
 
         Example:
             >>> form = TensorForm("x", "f32", ("m", "n"), "affine_map<(d0, d1) -> (d0, d1)>")
@@ -51,7 +51,7 @@ class TensorForm:
 
 
 def size(name: str) -> str:
-    """Return what a text body calls a size."""
+    """Return the value name of a size in a text body."""
     return f"%size.{name}"
 
 
@@ -78,8 +78,8 @@ def fill_in(op: CustomOp, text: str, fields: Mapping[str, str]) -> str:
         line = text.count("\n", 0, found.start()) + 1
         known = ", ".join(f"${key}" if "." not in key else f"${{{key}}}" for key in fields)
         reason = (
-            f"has no field ${name}; there are: {known}. Of a number, a field is only what is the "
-            "same in every run"
+            f"has no field ${name}; there are: {known}. A number is a field "
+            "only where it is a constant"
             if name is not None
             else "has a '$' that begins no field; write $$ for the character"
         )

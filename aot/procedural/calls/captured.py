@@ -17,7 +17,7 @@ from iree.compiler.ir import Operation, UnitAttr
 from ...capture.arguments import Arguments
 from ...capture.program import Program
 from ...capture.trace import Capture, capture_call
-from ...decompositions.legalize_program import prepare
+from ...decompositions.legalize_program import legalize_program
 from ...ir.builder import ModuleBuilder
 from ...lowering.importer import StateName, import_program
 from ...lowering.parameter_names import ProgramTensors
@@ -147,7 +147,7 @@ class ProgramTable:
     def _capture(self, callee: Callee, arguments: Arguments) -> CapturedProgram:
         with new_ir_trace_scope(None):
             captured = capture_call(callee.function, arguments)
-            program = prepare(captured.program, callee.decompositions, return_changed_inputs=True)
+            program = legalize_program(captured.program, callee.decompositions, return_changed_inputs=True)
         owner = getattr(callee.function, "__self__", callee.function)
         module = owner if isinstance(owner, torch.nn.Module) else None
         tensors = ProgramTensors(program, prefix=captured.prefix, module=module)

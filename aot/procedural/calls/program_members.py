@@ -15,7 +15,7 @@ from pelton.runtime.errors import SignatureError
 from ...capture.arguments import Arguments, InputLeaf, TracedInput
 from ...capture.signature import signature_of_program
 from ...capture.trace import Capture
-from ...decompositions.legalize_program import prepare
+from ...decompositions.legalize_program import legalize_program
 from ...ir.builder import ModuleBuilder
 from ...lowering.parameter_names import ProgramTensors
 from ..globals.live_globals import plain_tree
@@ -40,7 +40,7 @@ class ProgramMember:
     """
 
     def __init__(self, builder: ModuleBuilder, name: str, exported: ExportedProgram) -> None:
-        program = prepare(exported)
+        program = legalize_program(exported)
         self.signature = signature_of_program(exported, program, name)
         self._builder = builder
         self._name = name

@@ -11,7 +11,7 @@ import torch
 
 from pelton.runtime.call import pytrees
 
-from ...capture.arguments import Arguments, TracedInput, take_apart
+from ...capture.arguments import Arguments, TracedInput, flatten_arguments
 from ...spec.errors import ExportError
 from ..globals.live_globals import IrGlobalTensor, plain_tree
 from ..values.arithmetic import is_float
@@ -86,7 +86,7 @@ def _flatten_arguments(
     size = _example_size(list(tensors.values()))
     inputs = [_traced_input(tensors.get(index, leaf), size) for index, leaf in enumerate(leaves)]
     args, kwargs = pytrees.unflatten(tree, inputs)
-    arguments = take_apart(_callable(callee.function), args, kwargs, callee.dynamic_shapes)
+    arguments = flatten_arguments(_callable(callee.function), args, kwargs, callee.dynamic_shapes)
     return _tie_globals(arguments)
 
 

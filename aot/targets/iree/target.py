@@ -23,7 +23,7 @@ from pelton.runtime.artifacts.vmfb import VmfbInfo, append_info
 from pelton.runtime.device.cpu import WORKER_STACK_BYTES, cpu_identity
 
 from ...ir.exported import ExportedModule
-from ...ir.module import device_count, has_dynamic_convolutions, has_sizes_that_vary, parameters_of
+from ...ir.module import device_count, has_dynamic_convolutions, has_dynamic_sizes, parameters_of
 from ...spec.errors import ExportError
 from ..base import Artifact, make_options
 from .errors import compile_error
@@ -207,7 +207,7 @@ class IreeTarget:
             tile = 0
             if self.backend == "llvm-cpu" and has_dynamic_convolutions(module_op):
                 tile = output_channel_tile(target["features"])
-            passes = PhasePasses(has_sizes_that_vary(module_op), tile)
+            passes = PhasePasses(has_dynamic_sizes(module_op), tile)
             compiled = self._compile(source, path, options, flags, attempts, passes)
         stated = _stated(options, [*notes, *compiled.notes])
         append_info(path, VmfbInfo(target, _versions(), parameters, stated))
