@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from pelton import aot
+from tests.aot.decompositions.rewritten import rewritten, targets
 
 SHAPES = [(3, 5), (2, 7), (4, 2), (2, 4), (5, 3)]
 
@@ -39,3 +40,45 @@ def test_a_size_that_needs_inexact_floats_is_refused_by_name():
             args=(torch.randn(3, 5),),
             dynamic_shapes={"x": {0: "a", 1: "b"}},
         )
+
+
+A, B = (torch.export.Dim(name, min=2, max=40) for name in "ab")
+FUNCTIONS = {
+    "larger": lambda a, b: torch.sym_max(a, b),
+    "smaller": lambda a, b: torch.sym_min(a, b),
+    "modulo": lambda a, b: a % b + 1,
+    "floored quotient": lambda a, b: a // b + 1,
+    "rounded up": lambda a, b: math.ceil(a / b),
+    "rounded down": lambda a, b: math.floor(a / 3) + 1,
+    "three tenths": lambda a, b: math.ceil(a * 0.3),
+    "chosen": lambda a, b: torch.sym_ite(a > b, a - b + 1, b),
+    "both": lambda a, b: torch.sym_ite(torch.sym_and(a > 3, b > 3), a, b),
+    "not": lambda a, b: torch.sym_ite(torch.sym_not(a > b), a, b),
+    "cube": lambda a, b: a**3,
+    "sum": lambda a, b: torch.sym_sum([a, b, a]),
+    "truncated": lambda a, b: torch.sym_int(a * 1.5),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_rewritten_sizes_are_those_of_python(name):
+    def function(x):
+        return torch.ones(FUNCTIONS[name](x.shape[0], x.shape[1]), dtype=torch.bool)
+
+    module = rewritten(function, torch.ones(5, 3), dynamic=({0: A, 1: B},))
+    assert not {
+        torch.sym_max,
+        torch.sym_min,
+        torch.sym_ite,
+        math.floor,
+        math.ceil,
+        torch.sym_not,
+    } & {*targets(module)}
+    for a, b in ((5, 3), (2, 2), (3, 5), (2, 40), (40, 2), (7, 7), (39, 38)):
+        x = torch.ones(a, b)
+        assert module(x)[0].shape == function(x).shape, (a, b)
+
+
+def test_means_divide_by_floats():
+    module = rewritten(lambda x: x.sum() / x.shape[0], torch.ones(5), dynamic=({0: A},))
+    torch.testing.assert_close(module(torch.ones(8))[0], torch.tensor(1.0))
