@@ -83,8 +83,9 @@ def windows_of(
         ceil_mode: As for `Window`.
     """
     count = len(sizes)
-    amounts = (each(given, count) for given in (kernel, stride or kernel, padding, dilation))
-    return [Window(*given, ceil_mode) for given in zip(sizes, *amounts, strict=True)]
+    kernels, strides = each(kernel, count), each(stride or kernel, count)
+    every = zip(sizes, kernels, strides, each(padding, count), each(dilation, count), strict=True)
+    return [Window(*geometry, ceil_mode=ceil_mode) for geometry in every]
 
 
 def explicit_padding(windows: Sequence[Window], *, to_last: bool = False) -> list[int] | None:
