@@ -1,4 +1,4 @@
-"""Which operators are decomposed before import, and the rewrites that make lowerings right."""
+"""Decompositions of ATen operators, and rewrites of graphs, that make a program legal to lower."""
 
 from .legalize import legalize
 from .rewrites import rewrite_graph

@@ -1,7 +1,7 @@
-"""What the torch dialect of the installed compiler knows, and which of torch's decompositions fit.
+"""Operators of the torch dialect of the installed compiler, and torch's decompositions of others.
 
-An operator that the dialect knows stays whole, so that attention, normalisation and convolution
-reach the compiler (and TensorRT) as such; what it does not know is decomposed as torch does.
+An operator of the dialect is not decomposed, so that attention, normalisation and convolution reach
+the compiler (and TensorRT) as such; any other operator is decomposed as torch does.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ DECOMPOSED_THOUGH_KNOWN: dict[OpOverload, str] = {
     aten._weight_norm_interface.default: "no lowering",
     aten.alias_copy.default: "no lowering",
     aten.binary_cross_entropy.default: "refused without weights",
-    aten.broadcast_tensors.default: "its list has one type, its elements may not",
+    aten.broadcast_tensors.default: "the lowering requires one element type for all tensors",
     aten.clamp_max.Tensor: "no lowering",
     aten.cross_entropy_loss.default: "fails with label smoothing",
     aten.count_nonzero.default: "refused by the verifier of the dialect",
     aten.count_nonzero.dim_IntList: "refused by the verifier of the dialect",
     aten.diagonal_copy.default: "no lowering",
-    aten.einsum.default: "its reductions fail on some equations",
+    aten.einsum.default: "the lowering fails on some equations",
     aten.expand_copy.default: "no lowering",
     aten.fft_fft.default: "no lowering",
     aten.fft_ifft.default: "no lowering",
@@ -48,9 +48,9 @@ DECOMPOSED_THOUGH_KNOWN: dict[OpOverload, str] = {
     aten.poisson_nll_loss.default: "refused",
     aten.max_unpool2d.default: "no lowering",
     aten.max_unpool3d.default: "no lowering",
-    aten.meshgrid.default: "its list of results has no lowering",
-    aten.meshgrid.indexing: "its list of results has no lowering",
-    aten.native_batch_norm.default: "its empty results have no type",
+    aten.meshgrid.default: "list results have no lowering",
+    aten.meshgrid.indexing: "list results have no lowering",
+    aten.native_batch_norm.default: "its empty results have no element type",
     aten.nll_loss2d_forward.default: "fails on most arguments",
     aten.nll_loss_forward.default: "fails on most arguments",
     aten.permute_copy.default: "no lowering",
@@ -67,7 +67,7 @@ DECOMPOSED_THOUGH_KNOWN: dict[OpOverload, str] = {
     aten.view_copy.default: "no lowering",
     aten.xlogy.Tensor: "no lowering",
 }
-"""Operators that the dialect has and the compiler can't lower, with what happens there."""
+"""Operators of the dialect that the compiler cannot lower or lowers wrongly, and the symptom."""
 
 
 def mlir_name(operator: OpOverload) -> str:
@@ -90,7 +90,7 @@ def _context() -> ir.Context:
 
 
 def is_known(operator: OpOverload) -> bool:
-    """Whether the torch dialect of the installed compiler has the operator.
+    """Return whether the torch dialect of the installed compiler has the operator.
 
     Example:
         >>> is_known(torch.ops.aten.add.Tensor)
@@ -100,7 +100,7 @@ def is_known(operator: OpOverload) -> bool:
 
 
 def torch_decompositions() -> list[Entry]:
-    """Return torch's decompositions of the operators that can't reach the compiler whole."""
+    """Return torch's decompositions of the operators that the compiler cannot lower."""
     return [
         Entry(operator, function, DECOMPOSED_THOUGH_KNOWN.get(operator, "not in the dialect"))
         for operator, function in _all_of_torch().items()
@@ -109,7 +109,7 @@ def torch_decompositions() -> list[Entry]:
 
 
 def _all_of_torch() -> dict[OpOverload, Decomposition]:
-    """Return every decomposition that torch has, those for export first."""
+    """Return all of torch's decompositions; those for export take precedence."""
     exporting: Any = torch.export.default_decompositions()
     return {
         operator: function
@@ -123,9 +123,9 @@ def _all_of_torch() -> dict[OpOverload, Decomposition]:
 
 
 def _composites() -> Iterator[tuple[OpOverload, Decomposition]]:
-    """Return the ATen operators that torch implements by others, and how.
+    """Yield the composite ATen operators with their decompositions.
 
-    torch's tables leave out those that may return their argument itself.
+    torch's tables omit composites that may return an alias of their argument.
     """
     for name in composite_names():
         packet, _, overload = name.removeprefix("aten::").partition(".")

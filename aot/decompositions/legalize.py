@@ -1,4 +1,4 @@
-"""From an exported program to one that the compiler takes and gets right."""
+"""Legalization: an exported program of operators that the compiler lowers correctly."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ aten = torch.ops.aten
 def legalize(
     program: ExportedProgram, table: Mapping[OperatorBase, Decomposition] | None = None
 ) -> ExportedProgram:
-    """Return a program that computes the same with operators that the compiler lowers rightly.
+    """Return an equivalent program of operators that the compiler lowers correctly.
 
-    The given program and its modules stay as they are; weights are shared, not copied.
+    The given program and its modules are not modified; weights are shared, not copied.
 
     Args:
-        program: What `torch.export.export` returned.
-        table: Decompositions to use instead of `current_aot_decompositions()`. Those without
-            which results would be wrong are used in any case, unless the table has its own.
+        program: A program as returned by `torch.export.export`.
+        table: Decompositions to use instead of `current_aot_decompositions()`. The corrections,
+            without which results would be wrong, are added for operators that it lacks.
 
     Example:
         >>> import torch
@@ -56,8 +56,8 @@ def legalize(
 def must_retrace(program: ExportedProgram, functions: DecompositionTable) -> bool:
     """Return whether decomposing would change the program, which costs as much as tracing it.
 
-    It would not where no operator has a decomposition that applies, and none writes to a tensor or
-    holds another graph.
+    It would not if no operator has an applicable decomposition, mutates a tensor or contains a
+    subgraph.
 
     Args:
         program: The program.
@@ -91,14 +91,14 @@ def applies(function: Decomposition, node: Node) -> bool:
 
 
 def _no_new_sizes(shape_env: ShapeEnv | None) -> AbstractContextManager[None]:
-    """Let sizes that depend on data be forgotten: nothing is made of where they are computed."""
+    """Discard unbacked symbols created inside: the values that they belong to are discarded too."""
     return shape_env.ignore_fresh_unbacked_symbols() if shape_env is not None else nullcontext()
 
 
 def _with_own_copies(program: ExportedProgram) -> ExportedProgram:
-    """Return the program with a value of its own for each `copy_` into a buffer.
+    """Return the program with a clone of the source of each `copy_` into a buffer.
 
-    torch loses track where one value becomes the new value of two buffers, as in `a.copy_(b)`.
+    torch confuses buffers whose new value is one node, as in `a.copy_(b)` for buffers a and b.
     """
     copies = [node for node in program.graph.nodes if node.target is aten.copy_.default]
     if not copies:
@@ -116,7 +116,7 @@ def _with_own_copies(program: ExportedProgram) -> ExportedProgram:
 
 
 def _copy(program: ExportedProgram) -> ExportedProgram:
-    """Return the program with a graph of its own."""
+    """Return the program with a copy of its graph."""
     module = program.graph_module
     graph = copy.deepcopy(program.graph)
     for original, copied in zip(program.graph.nodes, graph.nodes, strict=True):

@@ -1,4 +1,4 @@
-"""From a traced program to one that can be imported: decomposed, rewritten and normalised."""
+"""Preparation of a traced program for the importer: decomposition, rewrites, normalisation."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def legalize_program(
     *,
     return_changed_inputs: bool = False,
 ) -> Program:
-    """Return a program in the form that the importer takes; the given one is left as it is.
+    """Return a program in the form that the importer takes; the given one is not modified.
 
     Args:
-        program: What torch.export made.
+        program: A program as returned by `torch.export.export`.
         decompositions: The operators to decompose, in place of the current table.
         return_changed_inputs: As for `normalize`.
 

@@ -14,17 +14,17 @@ from .registry import Decomposition
 
 
 def floating(x: Tensor) -> Tensor:
-    """Return x in the type that torch's functions of real numbers compute in."""
+    """Return an integer or bool tensor in the default floating-point type, any other as it is."""
     return x if x.dtype.is_floating_point else x.to(torch.get_default_dtype())
 
 
 def in_single(x: Tensor) -> Tensor:
-    """Return a half-precision tensor as float32, any other as it is."""
+    """Return a float16 or bfloat16 tensor as float32, any other as it is."""
     return x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
 def ends_of(dtype: torch.dtype) -> tuple[float, float]:
-    """Return the least and the largest number of a type of real numbers."""
+    """Return the least and the greatest value of a real type; infinities for floating point."""
     if dtype.is_floating_point:
         return -math.inf, math.inf
     limits = torch.iinfo(dtype)
@@ -32,7 +32,10 @@ def ends_of(dtype: torch.dtype) -> tuple[float, float]:
 
 
 def of_reals(function: Callable[..., Tensor]) -> Decomposition:
-    """Return a function of a real tensor that computes at least in float32."""
+    """Return a decomposition for real tensors that computes in float32 or wider.
+
+    Its result has the type of its argument, or the default floating-point type for integers.
+    """
 
     @functools.wraps(function)
     def decomposition(x: Tensor, *args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How a family of decompositions is written down: operator, function, reason."""
+"""Registry of decompositions: families of entries (operator, function, reason), and their chain."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import torch
 from ..compat.operators import OperatorBase, OpOverload, OpOverloadPacket
 
 Decomposition = Callable[..., Any]
-"""A function of the operator's arguments; `NotImplemented` keeps the operator as it is."""
+"""A function of the operator's arguments; returns `NotImplemented` where it does not apply."""
 
 DecompositionTable = dict[OperatorBase, Decomposition]
-"""What `ExportedProgram.run_decompositions` takes."""
+"""A table as `ExportedProgram.run_decompositions` takes it."""
 
 _CONVERSIONS = (
     torch.ops.aten._to_copy.default,
@@ -34,7 +34,7 @@ class Entry:
     Args:
         operator: The operator that is decomposed.
         function: Its decomposition.
-        reason: Why the operator can't reach the compiler as it is, in words.
+        reason: Why the compiler cannot lower the operator, or lowers it wrongly.
     """
 
     operator: OpOverload
@@ -62,13 +62,13 @@ class Family:
     def enter(self, operator: OpOverload, function: Decomposition, *, reason: str) -> None:
         """Enter `function` as the decomposition of `operator`.
 
-        Several functions of one operator are tried in the order they were entered in; the first
-        that does not answer `NotImplemented` decides.
+        Several functions of one operator are tried in order of entry; the first that does not
+        return `NotImplemented` applies.
 
         Args:
             operator: The operator to decompose.
             function: Takes the operator's arguments.
-            reason: Why the operator can't reach the compiler as it is.
+            reason: Why the compiler cannot lower the operator, or lowers it wrongly.
         """
         self.entries.append(Entry(operator, function, reason))
 
@@ -83,9 +83,9 @@ class Family:
         return enter
 
     def converts(self, *, reason: str) -> Callable[[_Function], _Function]:
-        """Return a decorator that enters a function for all operators that change an element type.
+        """Return a decorator that enters a function for all conversions of element types.
 
-        The function takes the tensor and the wanted type.
+        The function takes the tensor and the target type.
         """
 
         def enter(function: _Function) -> _Function:
@@ -104,7 +104,7 @@ def present(*names: str) -> list[OpOverload]:
     """Return the ATen operators of these names that the installed version of torch has.
 
     Args:
-        names: Of operators that some version lacks; the others are written as attributes.
+        names: Names of operators that not every supported version of torch has.
 
     Example:
         >>> present("square", "no_such_operator")
@@ -115,7 +115,7 @@ def present(*names: str) -> list[OpOverload]:
 
 
 def chain(entries: Iterable[Entry]) -> DecompositionTable:
-    """Return one table in which each operator has one function that tries its entries in turn.
+    """Return a table with one function for each operator, which tries its entries in order.
 
     Args:
         entries: Entries of one or more families, the more specific ones first.

@@ -1,4 +1,4 @@
-"""The decomposition table in force, and how a user extends it."""
+"""Table of decompositions in force, and its extension by users."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ FAMILIES = (
     random_numbers.FAMILY,
     pooling_indices.FAMILY,
 )
-"""Our own decompositions; where two share an operator, the earlier is asked first."""
+"""Our own decompositions; of entries of one operator, those of earlier families are tried first."""
 
 _current: ContextVar[DecompositionTable | None] = ContextVar("aot_decompositions", default=None)
 
@@ -105,12 +105,12 @@ def _standard(entries: tuple[Entry, ...]) -> DecompositionTable:
 
 
 def corrections() -> DecompositionTable:
-    """Return the decompositions without which a program would be refused or wrong."""
+    """Return our own decompositions, without which a program would be refused or wrong."""
     return dict(_chained(_own_entries()))
 
 
 def current_aot_decompositions() -> DecompositionTable:
-    """Return a fresh copy of the decomposition table that exports use here and now.
+    """Return a copy of the decomposition table that is in force in this context.
 
     Example:
         >>> import torch
@@ -133,7 +133,7 @@ def extend_aot_decompositions(
     Args:
         from_current: Start from the table in force, or from an empty one.
         add_ops: Operators to decompose as torch does.
-        remove_ops: Operators to keep whole.
+        remove_ops: Operators not to decompose.
 
     Yields:
         The new table.

@@ -1,4 +1,4 @@
-"""Attention in the one form that the compiler takes whole: equal ranks, equal batch sizes."""
+"""Attention in the form that the compiler lowers: operands of equal rank and batch sizes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..registry import Family
+from .scores import attention_scores, scale_of
 
 aten = torch.ops.aten
 
@@ -17,7 +18,7 @@ FAMILY = Family("attention")
 
 @FAMILY.decomposes(
     aten.scaled_dot_product_attention.default,
-    reason="in float64 the lowering rounds to float32; it has no dropout",
+    reason="the lowering rounds float64 to float32, and has no dropout",
 )
 def attention_by_definition(
     query: Tensor,
@@ -30,22 +31,14 @@ def attention_by_definition(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    """Return attention by its definition, for float64 or with dropout."""
+    """`scaled_dot_product_attention` of float64 or with dropout, by its definition."""
     if query.dtype is not torch.float64 and not dropout_p:
         return NotImplemented
     if enable_gqa:
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
         value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
-    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = torch.matmul(query, key.transpose(-2, -1)) * factor
-    if is_causal:
-        rows = torch.arange(scores.shape[-2], device=query.device)[:, None]
-        visible = torch.arange(scores.shape[-1], device=query.device)[None] <= rows
-        scores = scores.masked_fill(~visible, -math.inf)
-    if attn_mask is not None and attn_mask.dtype is torch.bool:
-        scores = scores.masked_fill(~attn_mask, -math.inf)
-    elif attn_mask is not None:
-        scores = scores + attn_mask
+    factor = scale_of(query, scale)
+    scores = attention_scores(query, key, factor, is_causal=is_causal, mask=attn_mask)
     hidden = (scores == -math.inf).all(-1, keepdim=True)
     weights = torch.softmax(scores.masked_fill(hidden, 0.0), -1).masked_fill(hidden, 0.0)
     return torch.matmul(torch.dropout(weights, dropout_p, dropout_p > 0), value)
@@ -53,9 +46,9 @@ def attention_by_definition(
 
 @FAMILY.decomposes(
     aten.scaled_dot_product_attention.default,
-    reason="the lowering wants operands and mask of one rank, at least 3, and one batch size",
+    reason="the lowering requires operands and mask of one rank, at least 3, and one batch size",
 )
-def attention_of_one_rank(
+def attention_of_equal_ranks(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -66,7 +59,7 @@ def attention_of_one_rank(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    """Return attention on operands that were unsqueezed and expanded to fit each other."""
+    """`scaled_dot_product_attention` of operands broadcast to one rank and batch size."""
     rank = max(3, query.dim(), key.dim(), value.dim())
     mask_rank = rank if attn_mask is None else attn_mask.dim()
     operands = [query, key, value]

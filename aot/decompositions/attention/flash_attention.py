@@ -1,4 +1,4 @@
-"""Attention as graphs of torch.compile have it on processors: with what the backward pass needs."""
+"""Flash attention of CPUs, with its logsumexp for the backward pass, as in torch.compile graphs."""
 
 from __future__ import annotations
 
@@ -8,43 +8,34 @@ import torch
 from torch import Tensor
 
 from ..registry import Family
+from .scores import attention_scores, scale_of
 
 aten = torch.ops.aten
 
 FAMILY = Family("flash attention")
 
 
-def _weights(
+def _scores_and_logsumexp(
     query: Tensor, key: Tensor, is_causal: bool, mask: Tensor | None, scale: float
 ) -> tuple[Tensor, Tensor]:
-    """Return what softmax is taken of, and its logsumexp over keys; both in float32 or wider."""
+    """Return the scores and their logsumexp over keys, both in float32 or float64."""
     wide = torch.float64 if query.dtype is torch.float64 else torch.float32
-    scores = torch.matmul(query.to(wide), key.to(wide).transpose(-2, -1)) * scale
-    if is_causal:
-        rows = torch.arange(scores.shape[-2], device=query.device)[:, None]
-        visible = torch.arange(scores.shape[-1], device=query.device)[None] <= rows
-        scores = scores.masked_fill(~visible, -math.inf)
-    if mask is not None:
-        scores = scores + mask
+    scores = attention_scores(query.to(wide), key.to(wide), scale, is_causal=is_causal, mask=mask)
     largest = scores.amax(-1, keepdim=True)
     largest = largest.masked_fill(largest == -math.inf, 0.0)
     return scores, largest.squeeze(-1) + (scores - largest).exp().sum(-1).log()
 
 
 def _probabilities(scores: Tensor, logsumexp: Tensor) -> Tensor:
-    """Return the softmax of scores; 0 in rows that are masked everywhere."""
+    """Return the softmax of scores; 0 in fully masked rows."""
     hidden = (logsumexp == -math.inf).unsqueeze(-1)
     shift = logsumexp.unsqueeze(-1).masked_fill(hidden, 0.0)
     return (scores - shift).exp().masked_fill(hidden, 0.0)
 
 
-def _scale(query: Tensor, scale: float | None) -> float:
-    return 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-
-
 @FAMILY.decomposes(
     aten._scaled_dot_product_flash_attention_for_cpu.default,
-    reason="not in the dialect; torch's decomposition does not give the logsumexp",
+    reason="not in the dialect; the decomposition of torch does not return the logsumexp",
 )
 def flash_attention(
     query: Tensor,
@@ -56,8 +47,10 @@ def flash_attention(
     attn_mask: Tensor | None = None,
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return attention and the logsumexp of its scores."""
-    scores, logsumexp = _weights(query, key, is_causal, attn_mask, _scale(query, scale))
+    """`_scaled_dot_product_flash_attention_for_cpu`: attention and the logsumexp of its scores."""
+    scores, logsumexp = _scores_and_logsumexp(
+        query, key, is_causal, attn_mask, scale_of(query, scale)
+    )
     wide = torch.matmul(_probabilities(scores, logsumexp), value.to(scores.dtype))
     return wide.to(query.dtype), logsumexp
 
@@ -79,9 +72,9 @@ def flash_attention_backward(
     attn_mask: Tensor | None = None,
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of query, key and value."""
-    factor = _scale(query, scale)
-    scores, _ = _weights(query, key, is_causal, attn_mask, factor)
+    """`_scaled_dot_product_flash_attention_for_cpu_backward`: the gradients of its operands."""
+    factor = scale_of(query, scale)
+    scores, _ = _scores_and_logsumexp(query, key, is_causal, attn_mask, factor)
     wide = scores.dtype
     weights = _probabilities(scores, logsumexp.to(wide))
     grad = grad_out.to(wide)

@@ -1,8 +1,7 @@
-"""Operators whose result has a size that only a run tells: places, selections, unique elements.
+"""Data-dependent sizes: nonzero, masked selection and indexing by masks, unique elements.
 
-A count is taken of what is kept, the kept elements are moved to the front in their order, and the
-result is cut to the count. The compiler's own way crashes on tensors of rank 0 and does not end
-for masks.
+The selected elements are counted and compacted to the front in order, and the result is sliced to
+the count. The lowerings of the compiler crash on rank 0 and do not terminate for masks.
 """
 
 from __future__ import annotations
@@ -21,38 +20,38 @@ aten = torch.ops.aten
 
 FAMILY = Family("data_dependent")
 
-_REASON = "the compiler crashes, or does not end"
+_REASON = "the compiler crashes or does not terminate"
 
 
 def _true(x: Tensor) -> Tensor:
     return x if x.dtype is torch.bool else x != 0
 
 
-def _count(kept: Tensor) -> Any:
-    """Return how many elements of a vector are true, as a size."""
-    count = kept.to(torch.int64).sum().item()
+def _count(selected: Tensor) -> Any:
+    """Return the number of true elements of a vector, as an unbacked size."""
+    count = selected.to(torch.int64).sum().item()
     check(count >= 0)
-    check(count <= kept.shape[0])
+    check(count <= selected.shape[0])
     return count
 
 
-def _in_front(kept: Tensor) -> Tensor:
-    """Return the places of the true elements of a vector in their order, then one past the end."""
-    length = kept.shape[0]
-    rank = kept.to(torch.int64).cumsum(0) - 1
-    target = torch.where(kept, rank, torch.full_like(rank, length))
-    places = torch.arange(length, device=kept.device)
-    all_places = torch.full((length + 1,), length, dtype=torch.int64, device=kept.device)
+def _compacted(selected: Tensor) -> Tensor:
+    """Return the indices of the true elements of a vector in order, padded with its length."""
+    length = selected.shape[0]
+    rank = selected.to(torch.int64).cumsum(0) - 1
+    target = torch.where(selected, rank, torch.full_like(rank, length))
+    places = torch.arange(length, device=selected.device)
+    all_places = torch.full((length + 1,), length, dtype=torch.int64, device=selected.device)
     return all_places.scatter(0, target, places).narrow(0, 0, length)
 
 
 def _flat_places(x: Tensor) -> Tensor:
-    kept = _true(x).reshape(-1)
-    return _in_front(kept).narrow(0, 0, _count(kept))
+    selected = _true(x).reshape(-1)
+    return _compacted(selected).narrow(0, 0, _count(selected))
 
 
 def _columns(places: Tensor, sizes: Sequence[Any]) -> list[Tensor]:
-    """Return the index in each dimension for places in the flattened tensor."""
+    """Return flat indices as an index in each dimension."""
     columns: list[Tensor] = []
     for size in reversed(sizes):
         rest = torch.div(places, size, rounding_mode="trunc")
@@ -67,7 +66,7 @@ def _is_empty(x: Tensor) -> bool:
 
 @FAMILY.decomposes(aten.nonzero.default, reason=_REASON)
 def nonzero(x: Tensor) -> Tensor:
-    """Return the index of each element that is not zero, one in a row."""
+    """`nonzero`: the indices of the nonzero elements, one in each row."""
     if _is_empty(x):
         return torch.zeros((0, x.dim()), dtype=torch.int64, device=x.device)
     if x.dim() == 0:
@@ -77,28 +76,28 @@ def nonzero(x: Tensor) -> Tensor:
 
 @FAMILY.decomposes(aten.nonzero_numpy.default, reason=_REASON)
 def nonzero_numpy(x: Tensor) -> list[Tensor]:
-    """Return the indices of the elements that are not zero, a tensor for each dimension."""
+    """`nonzero_numpy`: the indices of the nonzero elements, a tensor for each dimension."""
     x = x.reshape(1) if x.dim() == 0 else x
     return _columns(_flat_places(x), x.shape)
 
 
 @FAMILY.decomposes(aten.nonzero_static.default, reason="no lowering")
 def nonzero_static(x: Tensor, *, size: int, fill_value: int = -1) -> Any:
-    """Return the first `size` rows of `nonzero`, filled up where there are fewer."""
+    """`nonzero_static`: the first `size` rows of `nonzero`, padded if there are fewer."""
     if _is_empty(x) or x.dim() == 0:
         shape = (size, x.dim())
         return torch.full(shape, fill_value, dtype=torch.int64, device=x.device)
-    kept = _true(x).reshape(-1)
-    places = _in_front(kept)
-    missing = size - kept.shape[0]
-    places = torch.constant_pad_nd(places, [0, missing], kept.shape[0])
+    selected = _true(x).reshape(-1)
+    places = _compacted(selected)
+    missing = size - selected.shape[0]
+    places = torch.constant_pad_nd(places, [0, missing], selected.shape[0])
     index = torch.stack(_columns(places, x.shape), 1)
-    return torch.where((places < kept.shape[0])[:, None], index, fill_value)
+    return torch.where((places < selected.shape[0])[:, None], index, fill_value)
 
 
 @FAMILY.decomposes(aten.masked_select.default, reason="no lowering")
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
-    """Return the elements where a mask is true, in a row."""
+    """`masked_select`: the elements under a mask, as a vector."""
     x, mask = torch.broadcast_tensors(x, mask)  # type: ignore[no-untyped-call]
     if _is_empty(x):
         return x.new_zeros(0)
@@ -110,7 +109,7 @@ def _is_mask(index: Tensor | None) -> bool:
 
 
 def _without_masks(indices: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """Return indices with a mask given as the indices of its true elements."""
+    """Return indices with masks replaced by the indices of their true elements."""
     made: list[Tensor | None] = []
     for index in indices:
         if index is not None and _is_mask(index):
@@ -120,9 +119,9 @@ def _without_masks(indices: Sequence[Tensor | None]) -> list[Tensor | None]:
     return made
 
 
-@FAMILY.decomposes(aten.index.Tensor, reason="masks: the compiler does not end")
+@FAMILY.decomposes(aten.index.Tensor, reason="the compiler does not terminate for masks")
 def index_by_mask(x: Tensor, indices: Sequence[Tensor | None]) -> Any:
-    """Return x indexed, where a mask is among the indices."""
+    """`index.Tensor` with a mask among the indices."""
     given = [(axis, index) for axis, index in enumerate(indices) if index is not None]
     masks = [index for _, index in given if _is_mask(index)]
     if not masks:
@@ -134,13 +133,13 @@ def index_by_mask(x: Tensor, indices: Sequence[Tensor | None]) -> Any:
     return flat.index_select(axis, _flat_places(mask))
 
 
-@FAMILY.decomposes(aten.index.Tensor, reason="the lowering fails on sizes that vary")
+@FAMILY.decomposes(aten.index.Tensor, reason="the lowering fails on dynamic sizes")
 def index_by_tensors(x: Tensor, indices: Sequence[Tensor | None]) -> Any:
-    """Return x indexed by several tensors, for sizes that vary, as one lookup."""
+    """`index.Tensor` with several index tensors and dynamic sizes, as one index_select."""
     given = [index for index in indices if index is not None]
     axes = [axis for axis, index in enumerate(indices) if index is not None]
-    varies = any(not is_static(size) for tensor in (x, *given) for size in tensor.shape)
-    if len(given) < 2 or not varies or any(i.dtype not in _WHOLE for i in given):
+    dynamic = any(not is_static(size) for tensor in (x, *given) for size in tensor.shape)
+    if len(given) < 2 or not dynamic or any(i.dtype not in _INDEX_TYPES for i in given):
         return NotImplemented
     adjacent = axes == list(range(axes[0], axes[0] + len(axes)))
     if not adjacent:
@@ -155,14 +154,14 @@ def index_by_tensors(x: Tensor, indices: Sequence[Tensor | None]) -> Any:
     return found.reshape(*x.shape[:first], *places.shape, *x.shape[last + 1 :])
 
 
-_WHOLE = (torch.int64, torch.int32)
+_INDEX_TYPES = (torch.int64, torch.int32)
 
 
-@FAMILY.decomposes(aten.index_put.default, reason="masks: the compiler does not end")
+@FAMILY.decomposes(aten.index_put.default, reason="the compiler does not terminate for masks")
 def put_by_mask(
     x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
 ) -> Any:
-    """Return x with the elements replaced, or added to, where a mask is true."""
+    """`index_put` with a mask: x with the elements under it replaced or added to."""
     mask = indices[0]
     if len(indices) != 1 or mask is None or not _is_mask(mask):
         return NotImplemented
@@ -179,7 +178,7 @@ def put_by_mask(
 
 
 def _starts(x: Tensor) -> Tensor:
-    """Return which rows differ from the one before; the first does."""
+    """Return whether each row is the first of a run of equal rows."""
     rows = x.reshape(x.shape[0], -1)
     differs = (rows[1:] != rows[:-1]).any(1)
     first = torch.ones_like(rows[:1, 0], dtype=torch.bool)
@@ -190,7 +189,7 @@ def _starts(x: Tensor) -> Tensor:
 def unique_consecutive(
     x: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """Return runs of equal elements as one, with the run of each element and their lengths."""
+    """`unique_consecutive`: one of each run of equal elements, inverse indices, and counts."""
     if dim is None:
         if _is_empty(x):
             return NotImplemented
@@ -206,14 +205,14 @@ def unique_consecutive(
 def unique_dim_consecutive(
     x: Tensor, dim: int, return_inverse: bool = False, return_counts: bool = False
 ) -> Any:
-    """Return runs of equal slices as one, with the run of each slice and their lengths."""
+    """`unique_dim_consecutive`: one of each run of equal slices, inverse indices, and counts."""
     return unique_consecutive(x, return_inverse, return_counts, dim)
 
 
 def _runs(x: Tensor, return_inverse: bool, return_counts: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the first of each run, the run of each row where wanted, else nothing, and lengths."""
+    """Return the first row of each run, and if wanted the run of each row and the run lengths."""
     starts = _starts(x)
-    places = _in_front(starts)
+    places = _compacted(starts)
     count = _count(starts)
     begins = places.narrow(0, 0, count)
     nothing = torch.zeros(0, dtype=torch.int64, device=x.device)
@@ -229,7 +228,7 @@ def _runs(x: Tensor, return_inverse: bool, return_counts: bool) -> tuple[Tensor,
 def unique(
     x: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> Any:
-    """Return the different elements in rising order, where each element is, and how many each."""
+    """`_unique2`: the distinct elements in ascending order, inverse indices, and counts."""
     if _is_empty(x) or x.dtype.is_complex:
         return NotImplemented
     ordered, order = torch.sort(x.reshape(-1))

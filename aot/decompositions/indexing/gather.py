@@ -1,4 +1,4 @@
-"""Lookups, strided views and scatters as plain indexing."""
+"""Strided views, slice scatters, embedding bags and uninitialised tensors."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..broadcasting import along
 from ..registry import Family
 
 aten = torch.ops.aten
 
-FAMILY = Family("indexing")
+FAMILY = Family("gather")
 
 _NO_LOWERING = "no lowering"
 
 
 def _strided_index(x: Tensor, size: Sequence[Any], stride: Sequence[Any], offset: Any) -> Tensor:
-    """Return the places of a strided view's elements in its storage."""
+    """Return the storage offsets of the elements of a strided view."""
     index = torch.full((), offset or 0, dtype=torch.int64, device=x.device)
     for axis, (count, step) in enumerate(zip(size, stride, strict=True)):
         places = torch.arange(count, device=x.device) * step
-        index = index + places.reshape([-1 if a == axis else 1 for a in range(len(size))])
+        index = index + along(places, axis, len(size))
     return index.expand(size) if len(size) else index
 
 
 @FAMILY.decomposes(aten.as_strided.default, aten.as_strided_copy.default, reason=_NO_LOWERING)
 def as_strided(x: Tensor, size: Sequence[Any], stride: Sequence[Any], offset: Any = None) -> Any:
-    """Return the elements of a strided view of a contiguous tensor."""
+    """`as_strided` of a contiguous tensor, by index_select."""
     if not x.is_contiguous():
         return NotImplemented
     index = _strided_index(x, size, stride, offset)
@@ -39,7 +40,7 @@ def as_strided(x: Tensor, size: Sequence[Any], stride: Sequence[Any], offset: An
 def as_strided_scatter(
     x: Tensor, source: Tensor, size: Sequence[Any], stride: Sequence[Any], offset: Any = None
 ) -> Any:
-    """Return x with the elements of a strided view replaced."""
+    """`as_strided_scatter`: x with the elements of a strided view replaced."""
     if not x.is_contiguous():
         return NotImplemented
     index = _strided_index(x, size, stride, offset).reshape(-1)
@@ -47,50 +48,50 @@ def as_strided_scatter(
 
 
 @FAMILY.decomposes(
-    aten.empty_strided.default, aten.empty_permuted.default, reason="there are no strides"
+    aten.empty_strided.default, aten.empty_permuted.default, reason="the compiler has no strides"
 )
 def empty(size: Sequence[Any], _: Any, *, dtype: Any = None, **kwargs: Any) -> Tensor:
-    """Return zeros: uninitialised memory would differ from call to call."""
+    """`empty_strided` and `empty_permuted`: zeros, for reproducible results."""
     return torch.zeros(list(size), dtype=dtype, device=kwargs.get("device"))
 
 
-_UNINITIALISED = "uninitialised memory would differ from call to call"
+_UNINITIALISED = "uninitialised memory would make results irreproducible"
 
 
 @FAMILY.decomposes(aten.empty.memory_format, reason=_UNINITIALISED)
 def empty_of_size(size: Sequence[Any], *, dtype: Any = None, **kwargs: Any) -> Tensor:
-    """Return zeros."""
+    """`empty`: zeros, for reproducible results."""
     return torch.zeros(list(size), dtype=dtype, device=kwargs.get("device"))
 
 
 @FAMILY.decomposes(aten.empty_like.default, reason=_UNINITIALISED)
 def empty_like(x: Tensor, *, dtype: Any = None, **_: Any) -> Tensor:
-    """Return zeros."""
+    """`empty_like`: zeros, for reproducible results."""
     return torch.zeros(x.shape, dtype=dtype or x.dtype, device=x.device)
 
 
 @FAMILY.decomposes(aten.new_empty.default, reason=_UNINITIALISED)
 def new_empty_of_size(x: Tensor, size: Sequence[Any], *, dtype: Any = None, **_: Any) -> Tensor:
-    """Return zeros."""
+    """`new_empty`: zeros, for reproducible results."""
     return torch.zeros(list(size), dtype=dtype or x.dtype, device=x.device)
 
 
 @FAMILY.decomposes(aten.select_scatter.default, reason="wrong for negative indices")
 def select_scatter(x: Tensor, source: Tensor, dim: int, index: Any) -> Any:
-    """Return x with one slice replaced, counted from the start."""
+    """`select_scatter` with a negative index, normalised."""
     if not isinstance(index, int) or index >= 0:
         return NotImplemented
     return torch.select_scatter(x, source, dim, index + x.shape[dim])
 
 
-@FAMILY.decomposes(aten.new_empty_strided.default, reason="there are no strides")
+@FAMILY.decomposes(aten.new_empty_strided.default, reason="the compiler has no strides")
 def new_empty(x: Tensor, size: Sequence[Any], _: Any, *, dtype: Any = None, **__: Any) -> Tensor:
-    """Return zeros: uninitialised memory would differ from call to call."""
+    """`new_empty_strided`: zeros, for reproducible results."""
     return torch.zeros(list(size), dtype=dtype or x.dtype, device=x.device)
 
 
 def _bags(indices: Tensor, offsets: Tensor) -> Tensor:
-    """Return the number of the bag that each index is in."""
+    """Return the bag of each index."""
     places = torch.arange(indices.shape[0], device=indices.device)
     return (places[:, None] >= offsets[None]).to(torch.int64).sum(1) - 1
 
@@ -106,16 +107,19 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = -1,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return sums (mode 0), means (1) or maxima (2) of the rows in each bag, and bookkeeping."""
+    """`embedding_bag`: sums (mode 0), means (1) or maxima (2) of the rows of each bag.
+
+    The other results are the bag of each index, the size of each bag, and zeros.
+    """
     if include_last_offset:
         offsets = offsets[:-1]
     bags = _bags(indices, offsets)
     rows = weight.index_select(0, indices)
-    kept = torch.ones_like(indices, dtype=torch.int64)
+    counted = torch.ones_like(indices, dtype=torch.int64)
     if padding_idx is not None and padding_idx >= 0:
-        kept = (indices != padding_idx).to(torch.int64)
+        counted = (indices != padding_idx).to(torch.int64)
     member = bags[None] == torch.arange(offsets.shape[0], device=indices.device)[:, None]
-    member = torch.logical_and(member, kept[None] != 0)
+    member = torch.logical_and(member, counted[None] != 0)
     counts = member.to(torch.int64).sum(1)
     if mode == 2:
         lowest = torch.finfo(weight.dtype).min
@@ -136,12 +140,12 @@ for _operator in (
     aten._embedding_bag.default,
     aten._embedding_bag_forward_only.default,
 ):
-    FAMILY.enter(_operator, embedding_bag, reason="wrong numbers")
+    FAMILY.enter(_operator, embedding_bag, reason="wrong results")
 
 
-@FAMILY.decomposes(aten.renorm.default, reason="wrong numbers")
+@FAMILY.decomposes(aten.renorm.default, reason="wrong results")
 def renorm(x: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
-    """Return x with each slice along `dim` scaled down to a norm of at most `maxnorm`."""
+    """`renorm`: x with each slice along `dim` scaled down to a norm of at most `maxnorm`."""
     others = [axis for axis in range(x.dim()) if axis != dim % x.dim()]
     norm = torch.linalg.vector_norm(x, p, others, keepdim=True)
     factor = torch.where(norm > maxnorm, maxnorm / (norm + 1e-7), torch.ones_like(norm))
@@ -152,7 +156,7 @@ def renorm(x: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
 def diagonal_scatter(
     x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
-    """Return x with one of its diagonals replaced."""
+    """`diagonal_scatter`: x with one of its diagonals replaced."""
     last = x.movedim((dim1, dim2), (-2, -1))
     rows = torch.arange(last.shape[-2], device=x.device)
     columns = torch.arange(last.shape[-1], device=x.device)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..registry import Family, present
-from .small_matrices import REASON, fits, no_errors
+from .small_matrices import REASON, fits, info
 from .triangular import lower_solve, upper_solve
 
 aten = torch.ops.aten
@@ -32,11 +32,12 @@ def cholesky(matrix: Tensor) -> Tensor:
 
 @FAMILY.decomposes(aten.linalg_cholesky_ex.default, reason=REASON)
 def linalg_cholesky_ex(matrix: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
-    """`linalg_cholesky_ex`: the Cholesky factor, and an `info` of 0."""
+    """`linalg_cholesky_ex`: the Cholesky factor, and which pivot is not positive."""
     if not fits(matrix):
         return NotImplemented
     lower = cholesky(matrix.mT if upper else matrix)
-    return (lower.mT if upper else lower).clone(), no_errors(matrix)
+    failed = torch.logical_not(torch.diagonal(lower, dim1=-2, dim2=-1) > 0)
+    return (lower.mT if upper else lower).clone(), info(failed)
 
 
 @FAMILY.decomposes(  # torch 2.14 dropped `cholesky`

@@ -1,4 +1,4 @@
-"""Elimination with row exchanges, and what follows from it: solutions, inverses, determinants."""
+"""LU factors with partial pivoting, and solutions, inverses and determinants from them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import torch
 from torch import Tensor
 
 from ..registry import Family
-from .small_matrices import REASON, fits, no_errors
+from .small_matrices import REASON, fits, info
 from .triangular import lower_solve, upper_solve
 
 aten = torch.ops.aten
 
-FAMILY = Family("elimination")
+FAMILY = Family("lu")
 
 
 def _exchange(matrix: Tensor, order: Tensor, k: int, row: Tensor) -> tuple[Tensor, Tensor]:
-    """Exchange row k with another one, in the matrix and in the order of rows."""
+    """Return the matrix and the order of its rows with row k and another row exchanged."""
     places = torch.arange(matrix.shape[-2], device=matrix.device).expand(order.shape)
     other = row[..., None]
     source = torch.where(places == k, other, torch.where(places == other, k, places))
@@ -27,7 +27,7 @@ def _exchange(matrix: Tensor, order: Tensor, k: int, row: Tensor) -> tuple[Tenso
 
 
 def factorise(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return L and U in one matrix, the order of the rows, and the exchanges of rows."""
+    """Return L and U in one matrix, the order of the rows, and the pivots (from 1)."""
     rows, columns = matrix.shape[-2:]
     count = torch.arange(rows, device=matrix.device)
     order = count.expand(matrix.shape[:-1])
@@ -44,14 +44,19 @@ def factorise(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         right = (torch.arange(columns, device=matrix.device) > k).to(matrix.dtype)
         update = factor[..., :, None] * (matrix[..., k, :] * right)[..., None, :]
         here = torch.arange(columns, device=matrix.device) == k
-        kept = torch.logical_and(below[:, None], here)
-        matrix = torch.where(kept, factor[..., None].expand(matrix.shape), matrix - update)
+        stored = torch.logical_and(below[:, None], here)
+        matrix = torch.where(stored, factor[..., None].expand(matrix.shape), matrix - update)
     return matrix, order, _stacked(exchanges, order).to(torch.int32)
 
 
 def _stacked(columns: list[Tensor], like: Tensor) -> Tensor:
-    """Return columns side by side; there may be none."""
+    """Return columns stacked along a new last dimension; empty if there are none."""
     return torch.stack(columns, -1) if columns else like[..., :0]
+
+
+def _info(factors: Tensor) -> Tensor:
+    """Return the `info` of LAPACK for factors in one matrix: which pivot is exactly 0."""
+    return info(torch.diagonal(factors, dim1=-2, dim2=-1) == 0)
 
 
 def _parity(exchanges: Tensor) -> Tensor:
@@ -72,62 +77,68 @@ def _solve(matrix: Tensor, right: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @FAMILY.decomposes(aten.linalg_lu_factor_ex.default, reason=REASON)
 def lu_factor_ex(matrix: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:
-    """Return the factors, the exchanges, and that there was no error."""
+    """`linalg_lu_factor_ex`: the factors, the pivots and `info`."""
     if not (pivot and fits(matrix)):
         return NotImplemented
     factors, _, exchanges = factorise(matrix)
-    return factors, exchanges, no_errors(matrix)
+    return factors, exchanges, _info(factors)
 
 
 @FAMILY.decomposes(aten.linalg_lu_factor.default, reason=REASON)
 def lu_factor(matrix: Tensor, *, pivot: bool = True) -> Any:
-    """Return the factors and the exchanges."""
+    """`linalg_lu_factor`: the factors and the pivots."""
     found = lu_factor_ex(matrix, pivot=pivot)
     return found if found is NotImplemented else found[:2]
 
 
-@FAMILY.decomposes(aten.linalg_solve.default, reason=REASON)
-def linalg_solve(matrix: Tensor, right: Tensor, *, left: bool = True) -> Any:
-    """Return the solution of a linear system."""
-    if not fits(matrix):
-        return NotImplemented
+def _solution(matrix: Tensor, right: Tensor, left: bool) -> tuple[Tensor, Tensor]:
+    """Return the solution of a linear system of vectors or matrices, and the factors."""
     vector = right.dim() == 1 or right.shape == matrix.shape[:-1]
     columns = right[..., None] if vector else right
     if not left:
         matrix, columns = matrix.mT, columns.mT
-    solution = _solve(matrix, columns)[0]
+    solution, factors, _ = _solve(matrix, columns)
     solution = solution if left else solution.mT.clone()
-    return solution[..., 0] if vector else solution
+    return solution[..., 0] if vector else solution, factors
+
+
+@FAMILY.decomposes(aten.linalg_solve.default, reason=REASON)
+def linalg_solve(matrix: Tensor, right: Tensor, *, left: bool = True) -> Any:
+    """`linalg_solve`: the solution of a linear system."""
+    return _solution(matrix, right, left)[0] if fits(matrix) else NotImplemented
 
 
 @FAMILY.decomposes(aten._linalg_solve_ex.default, reason=REASON)
 def solve_ex(
     matrix: Tensor, right: Tensor, *, left: bool = True, check_errors: bool = False
 ) -> Any:
-    """Return the solution, the factors, the exchanges, and that there was no error."""
+    """`_linalg_solve_ex`: the solution, the factors, the pivots and `info`."""
     if not fits(matrix):
         return NotImplemented
     factors, _, exchanges = factorise(matrix)
     solution = linalg_solve(matrix, right, left=left)
-    return solution, factors, exchanges, no_errors(matrix)
+    return solution, factors, exchanges, _info(factors)
 
 
 @FAMILY.decomposes(aten.linalg_solve_ex.default, reason=REASON)
 def linalg_solve_ex(
     matrix: Tensor, right: Tensor, *, left: bool = True, check_errors: bool = False
 ) -> Any:
-    """Return the solution of a linear system and that there was no error."""
-    solution = linalg_solve(matrix, right, left=left)
-    return solution if solution is NotImplemented else (solution, no_errors(matrix))
+    """`linalg_solve_ex`: the solution of a linear system, and `info`."""
+    if not fits(matrix):
+        return NotImplemented
+    solution, factors = _solution(matrix, right, left)
+    return solution, _info(factors)
 
 
 @FAMILY.decomposes(aten.linalg_inv_ex.default, reason=REASON)
 def inv_ex(matrix: Tensor, *, check_errors: bool = False) -> Any:
-    """Return the inverse and that there was no error."""
+    """`linalg_inv_ex`: the inverse and `info`."""
     if not fits(matrix):
         return NotImplemented
     unit = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
-    return _solve(matrix, unit.expand(matrix.shape))[0], no_errors(matrix)
+    inverse, factors, _ = _solve(matrix, unit.expand(matrix.shape))
+    return inverse, _info(factors)
 
 
 @FAMILY.decomposes(aten.linalg_inv.default, aten.inverse.default, reason=REASON)

@@ -1,4 +1,4 @@
-"""QR by reflections, products of reflections, and matrix exponentials, for small matrices."""
+"""QR by Householder reflections, products of reflections, LU unpacking, matrix exponentials."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .triangular import lower_solve, upper_solve
 
 aten = torch.ops.aten
 
-FAMILY = Family("orthogonal")
+FAMILY = Family("qr")
 
 
 @FAMILY.decomposes(aten.geqrf.default, reason=REASON)
 def geqrf(matrix: Tensor) -> Any:
-    """Return R above, and the vectors of the reflections below the diagonal, and their factors."""
+    """`geqrf`: R above and the Householder vectors below the diagonal, and their factors tau."""
     if not fits(matrix):
         return NotImplemented
     rows, columns = matrix.shape[-2:]
@@ -40,7 +40,7 @@ def geqrf(matrix: Tensor) -> Any:
 
 
 def _reflection(column: Tensor, k: int, count: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return vector and factor of the reflection that clears a column below k, and what is at k."""
+    """Return vector and factor of the reflection that clears a column below k, and entry k of R."""
     first = column[..., k]
     below = torch.where(count > k, column, torch.zeros_like(column))
     rest = (below * below).sum(-1)
@@ -69,7 +69,7 @@ def _reflect(x: Tensor, vector: Tensor, factor: Tensor) -> Tensor:
 
 @FAMILY.decomposes(aten.linalg_householder_product.default, aten.orgqr.default, reason=REASON)
 def householder_product(reflections: Tensor, factors: Tensor) -> Any:
-    """Return the first columns of the product of the reflections."""
+    """`linalg_householder_product`: the first columns of the product of the reflections."""
     if not fits(reflections):
         return NotImplemented
     rows, columns = reflections.shape[-2:]
@@ -84,37 +84,37 @@ def householder_product(reflections: Tensor, factors: Tensor) -> Any:
 def ormqr(
     reflections: Tensor, factors: Tensor, x: Tensor, left: bool = True, transpose: bool = False
 ) -> Any:
-    """Return x multiplied with the product of the reflections, or with its transpose."""
+    """`ormqr`: x times the product of the reflections, or times its transpose."""
     if not fits(reflections):
         return NotImplemented
-    turned = x if left else x.mT
+    result = x if left else x.mT
     order = range(factors.shape[-1])
     for k in order if transpose == left else reversed(order):
-        turned = _reflect(turned, _vector(reflections, k), factors[..., k])
-    return (turned if left else turned.mT).clone()
+        result = _reflect(result, _vector(reflections, k), factors[..., k])
+    return (result if left else result.mT).clone()
 
 
 @FAMILY.decomposes(aten.linalg_qr.default, reason=REASON)
 def linalg_qr(matrix: Tensor, mode: str = "reduced") -> Any:
-    """Return an orthogonal and an upper triangular factor."""
+    """`linalg_qr`: an orthogonal and an upper triangular factor."""
     if not fits(matrix):
         return NotImplemented
     reflections, factors = geqrf(matrix)
     rows, columns = matrix.shape[-2:]
-    kept = rows if mode == "complete" else min(rows, columns)
-    upper = torch.triu(reflections[..., :kept, :]).clone()
+    width = rows if mode == "complete" else min(rows, columns)
+    upper = torch.triu(reflections[..., :width, :]).clone()
     if mode == "r":
         return matrix.new_zeros(0), upper
-    if kept > columns:
-        reflections = torch.constant_pad_nd(reflections, [0, kept - columns], 0.0)
-    return householder_product(reflections[..., :, :kept], factors), upper
+    if width > columns:
+        reflections = torch.constant_pad_nd(reflections, [0, width - columns], 0.0)
+    return householder_product(reflections[..., :, :width], factors), upper
 
 
 @FAMILY.decomposes(aten.lu_unpack.default, reason=REASON)
 def lu_unpack(
     factors: Tensor, exchanges: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> Any:
-    """Return the permutation and the two factors."""
+    """`lu_unpack`: the permutation matrix, L and U."""
     if not fits(factors):
         return NotImplemented
     rows, columns = factors.shape[-2:]
@@ -133,7 +133,7 @@ def lu_unpack(
 
 
 def _order(exchanges: Tensor, rows: int) -> Tensor:
-    """Return the order of rows after a series of exchanges."""
+    """Return the order of rows after the exchanges given by pivots."""
     places = torch.arange(rows, device=exchanges.device)
     order = places.expand(*exchanges.shape[:-1], rows)
     for k in range(exchanges.shape[-1]):
@@ -145,7 +145,7 @@ def _order(exchanges: Tensor, rows: int) -> Tensor:
 
 @FAMILY.decomposes(aten.linalg_lu.default, reason=REASON)
 def linalg_lu(matrix: Tensor, *, pivot: bool = True) -> Any:
-    """Return the permutation and the two factors."""
+    """`linalg_lu`: the permutation matrix, L and U."""
     if not (pivot and fits(matrix)):
         return NotImplemented
     factors, _, exchanges = factorise(matrix)
@@ -156,7 +156,7 @@ def linalg_lu(matrix: Tensor, *, pivot: bool = True) -> Any:
 def lu_solve(
     factors: Tensor, exchanges: Tensor, right: Tensor, *, left: bool = True, adjoint: bool = False
 ) -> Any:
-    """Return the solution of a system whose factors are known."""
+    """`linalg_lu_solve`: the solution of a system given the LU factors of its matrix."""
     if not fits(factors):
         return NotImplemented
     if not left:
@@ -178,10 +178,10 @@ _SQUARINGS, _TERMS = 20, 12
 
 @FAMILY.decomposes(aten.linalg_matrix_exp.default, aten.matrix_exp.default, reason=REASON)
 def matrix_exp(matrix: Tensor) -> Any:
-    """Return the exponential: a series of the matrix halved n times, squared n times."""
+    """Return the exponential by scaling and squaring of a Taylor series."""
     if not fits(matrix):
         return NotImplemented
-    if matrix.dtype in (torch.float16, torch.bfloat16):  # in which squares lose all digits
+    if matrix.dtype in (torch.float16, torch.bfloat16):  # whose squares lose all digits
         return aten.linalg_matrix_exp.default(matrix.float()).to(matrix.dtype)
     norm = matrix.abs().sum(-1).amax(-1)
     halvings = torch.ceil(torch.log2(norm.clamp(min=1e-30))).clamp(0, _SQUARINGS)

@@ -23,6 +23,15 @@ def fits(matrix: Tensor) -> bool:
     return small and not matrix.dtype.is_complex
 
 
-def no_errors(matrix: Tensor) -> Tensor:
-    """Return the `info` of LAPACK for a batch of matrices: 0 for each."""
-    return torch.zeros(matrix.shape[:-2], dtype=torch.int32, device=matrix.device)
+def info(failed: Tensor) -> Tensor:
+    """Return the `info` of LAPACK: the first pivot that failed, counted from 1, or 0.
+
+    Args:
+        failed: Whether each pivot failed, bool of shape (..., n).
+    """
+    count = failed.shape[-1]
+    if count == 0:
+        return torch.zeros(failed.shape[:-1], dtype=torch.int32, device=failed.device)
+    numbers = torch.arange(1, count + 1, device=failed.device)
+    first = torch.where(failed, numbers, count + 1).amin(-1)
+    return torch.where(first > count, 0, first).to(torch.int32)

@@ -1,7 +1,7 @@
-"""Singular values, eigenvalues of symmetric matrices, and what follows, by Jacobi's rotations.
+"""SVD, eigenvalues of symmetric matrices and pseudo-inverses, by Jacobi rotations.
 
-A loop rotates pairs of columns until all are orthogonal to each other: half the columns against the
-other half at a time, in the order of a tournament, so that a step is a few operators on halves.
+A loop rotates pairs of columns until all are orthogonal: one half of the columns against the other
+half at a time, in the order of a round-robin tournament, so that a step is a few tensor operators.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from .small_matrices import fits
 
 aten = torch.ops.aten
 
-FAMILY = Family("jacobi")
+FAMILY = Family("svd")
 
 _REASON = "no lowering"
 
 _ROWS = torch.contiguous_format
 
 _SWEEPS = {torch.float32: 12, torch.float64: 16}
-"""How often each two columns meet: rotations converge quadratically."""
+"""The number of sweeps over all pairs of columns: rotations converge quadratically."""
 
 
 def _computes(matrix: Tensor) -> bool:
-    """Whether a matrix is real, of float32 or float64, not empty, and of known size."""
+    """Return whether a matrix is of float32 or float64, static and not empty."""
     sizes = matrix.shape[-2:]
     known = all(is_static(size) and size > 0 for size in sizes)
     return known and matrix.dtype in _SWEEPS
 
 
 def _next_round(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the halves with each column at its next partner; the first stays."""
+    """Return the halves with each column opposite its next partner; the first does not move."""
     half = left.shape[-1]
     if half == 1:
         return left, right
@@ -52,7 +52,7 @@ def _orthogonal_columns(matrix: Tensor) -> tuple[Tensor, Tensor]:
         return matrix.clone(), unit.expand(*matrix.shape[:-2], 1, 1).clone()
     padding = [0, columns % 2]
     both = torch.cat([matrix, unit.expand(*matrix.shape[:-2], columns, columns)], -2)
-    both = torch.constant_pad_nd(both, padding, 0.0)  # matrix above V, both rotated alike
+    both = torch.constant_pad_nd(both, padding, 0.0)  # matrix above V: both get the same rotations
     half, rows = both.shape[-1] // 2, matrix.shape[-2]
     steps = float(_SWEEPS[matrix.dtype] * (both.shape[-1] - 1))
     tiny = torch.finfo(matrix.dtype).eps
@@ -79,8 +79,8 @@ def _orthogonal_columns(matrix: Tensor) -> tuple[Tensor, Tensor]:
     halves = [part.clone(memory_format=_ROWS) for part in (both[..., :half], both[..., half:])]
     loop = torch.ops.higher_order.while_loop
     _, left, right = loop(more, rotate, (start, *halves), ())
-    whole = torch.cat([left, right], -1)[..., :columns]
-    return whole[..., :rows, :], whole[..., rows:, :]
+    joined = torch.cat([left, right], -1)[..., :columns]
+    return joined[..., :rows, :], joined[..., rows:, :]
 
 
 def _in_order(values: Tensor, columns: Tensor, descending: bool) -> tuple[Tensor, Tensor]:
@@ -97,7 +97,7 @@ def _norms(columns: Tensor) -> Tensor:
 def svd(
     matrix: Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: Any = None
 ) -> Any:
-    """Return left singular vectors, singular values, and right singular vectors in rows."""
+    """`_linalg_svd`: left singular vectors, singular values, right singular vectors in rows."""
     if not _computes(matrix):
         return NotImplemented
     rows, columns = matrix.shape[-2:]
@@ -112,7 +112,7 @@ def svd(
         return right.mT.clone(), values, left.mT.clone()
     rotated, vectors = _orthogonal_columns(matrix)
     values, vectors = _in_order(_norms(rotated), vectors, True)
-    # Columns that are 0 have no direction of their own: reflections give them one.
+    # QR completes the columns of zero singular values to an orthonormal basis.
     mode = "complete" if full_matrices else "reduced"
     left, upper = linalg_qr(torch.matmul(matrix, vectors), mode)
     sign = torch.where(torch.diagonal(upper, dim1=-2, dim2=-1) < 0, -1.0, 1.0)
@@ -127,9 +127,9 @@ def _symmetric(matrix: Tensor, triangle: str) -> Tensor:
 
 @FAMILY.decomposes(aten._linalg_eigh.default, reason=_REASON)
 def eigh(matrix: Tensor, UPLO: str = "L", compute_v: bool = True) -> Any:
-    """Return eigenvalues in rising order, and eigenvectors, from one triangle of a matrix.
+    """`_linalg_eigh`: eigenvalues in ascending order, and eigenvectors, from one triangle.
 
-    Shifted by its norm the matrix has no negative eigenvalue, so that its singular vectors are
+    The matrix is shifted by its norm to be positive semidefinite: then its singular vectors are
     its eigenvectors.
     """
     if not _computes(matrix):
@@ -145,7 +145,7 @@ def eigh(matrix: Tensor, UPLO: str = "L", compute_v: bool = True) -> Any:
 
 @FAMILY.decomposes(aten.linalg_pinv.atol_rtol_tensor, reason=_REASON)
 def pinv(matrix: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
-    """Return the pseudo-inverse: singular values up to a tolerance count as 0."""
+    """`linalg_pinv`: the pseudo-inverse; singular values up to a tolerance count as 0."""
     if not _computes(matrix):
         return NotImplemented
     if hermitian:
@@ -154,20 +154,20 @@ def pinv(matrix: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool 
     else:
         rows, columns = matrix.shape[-2:]
         if rows < columns:
-            turned = pinv(matrix.mT, atol=atol, rtol=rtol)
-            return turned.mT.clone()
+            transposed = pinv(matrix.mT, atol=atol, rtol=rtol)
+            return transposed.mT.clone()
         rotated, right = _orthogonal_columns(matrix)
         values = _norms(rotated)
         left = rotated / torch.where(values == 0, torch.ones_like(values), values)[..., None, :]
     size = values.abs()
     limit = _tolerance(matrix, size, atol, rtol)[..., None]
-    kept = size > limit
-    inverse = torch.where(kept, 1 / torch.where(kept, values, torch.ones_like(values)), 0.0)
+    nonzero = size > limit
+    inverse = torch.where(nonzero, 1 / torch.where(nonzero, values, torch.ones_like(values)), 0.0)
     return torch.matmul(right * inverse[..., None, :], left.mT)
 
 
 def _tolerance(matrix: Tensor, size: Tensor, atol: Any, rtol: Any) -> Tensor:
-    """Return the tolerance of torch's `pinv`, by default relative unless an absolute is given."""
+    """Return the tolerance of `linalg_pinv`; the default is relative, and 0 if `atol` is given."""
     default = max(matrix.shape[-2:]) * torch.finfo(matrix.dtype).eps
     largest = size.amax(-1)
     absolute = torch.zeros_like(largest) if atol is None else atol + torch.zeros_like(largest)

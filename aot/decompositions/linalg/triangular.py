@@ -16,7 +16,13 @@ FAMILY = Family("triangular")
 
 
 def lower_solve(factor: Tensor, right: Tensor, *, unit: bool = False) -> Any:
-    """Return the solution of factor @ x = right for a lower triangular factor."""
+    """Return the solution of factor @ x = right for a lower triangular factor.
+
+    Args:
+        factor: A triangular matrix (..., n, n); its other triangle is not read.
+        right: The right-hand sides (..., n, m).
+        unit: Take the diagonal of `factor` to be 1, without reading it.
+    """
     rows: list[Tensor] = []
     for k in range(factor.shape[-1]):
         row = right[..., k, :]
@@ -28,7 +34,13 @@ def lower_solve(factor: Tensor, right: Tensor, *, unit: bool = False) -> Any:
 
 
 def upper_solve(factor: Tensor, right: Tensor, *, unit: bool = False) -> Any:
-    """Return the solution of factor @ x = right for an upper triangular factor."""
+    """Return the solution of factor @ x = right for an upper triangular factor.
+
+    Args:
+        factor: A triangular matrix (..., n, n); its other triangle is not read.
+        right: The right-hand sides (..., n, m).
+        unit: Take the diagonal of `factor` to be 1, without reading it.
+    """
     return lower_solve(factor.flip(-2, -1), right.flip(-2), unit=unit).flip(-2)
 
 

@@ -1,4 +1,4 @@
-"""The operators that backward passes are made of, which the compiler knows by name only."""
+"""Backward operators, which the dialect has and the compiler does not lower."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BY_TORCH: tuple[OpOverloadPacket, ...] = (
     aten.tanh_backward,
     aten.threshold_backward,
 )
-"""Operators of the torch dialect that are not lowered, or not for all arguments."""
+"""Operators that are decomposed as torch does: they are not lowered, or not for all arguments."""
 
 for _packet in BY_TORCH:
     _operator: OpOverload = _packet.default
@@ -61,7 +61,7 @@ def max_pool2d_with_indices_backward(
     ceil_mode: bool,
     indices: Tensor,
 ) -> Tensor:
-    """Return the gradient of a max pooling, added up where each window found its largest."""
+    """`max_pool2d_with_indices_backward`: a scatter-add of gradients to the maxima."""
     flat = torch.zeros_like(x).flatten(-2)
     return flat.scatter_add(-1, indices.flatten(-2), grad.flatten(-2)).reshape(x.shape)
 
@@ -82,7 +82,7 @@ def transposed_convolution_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> Any:
-    """Return the gradients of a transposed convolution, of which its input is the gradient."""
+    """`convolution_backward` of transposed convolutions, by convolutions."""
     if not transposed:
         return NotImplemented
     plain = (stride, padding, dilation, False, [0] * len(stride), groups)
@@ -98,13 +98,13 @@ def transposed_convolution_backward(
 
 
 def _windows(starts: Tensor, ends: Tensor, size: Any, counts: Tensor) -> Tensor:
-    """Return the matrix by which averages over windows of an axis are taken.
+    """Return the matrix of averages over windows of an axis.
 
     Args:
-        starts: The first place of each window, which may lie before the axis.
-        ends: The place behind its last.
+        starts: The first index of each window; negative in the padding.
+        ends: The index behind its last.
         size: The size of the axis.
-        counts: What each sum is divided by.
+        counts: The divisor of each sum.
     """
     places = torch.arange(size, device=starts.device)[None]
     inside = (places >= starts[:, None]) & (places < ends[:, None])
@@ -118,7 +118,7 @@ def _spread(grad: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
 
 @FAMILY.decomposes(aten._adaptive_avg_pool2d_backward.default, reason="not lowered")
 def adaptive_average_backward(grad: Tensor, x: Tensor) -> Tensor:
-    """Return the gradient of an adaptive average."""
+    """`_adaptive_avg_pool2d_backward`, as matrix products."""
 
     def windows(axis: int) -> Tensor:
         size, count = x.shape[axis], grad.shape[axis]
@@ -140,7 +140,7 @@ def average_backward(
     count_include_pad: bool,
     divisor_override: int | None,
 ) -> Tensor:
-    """Return the gradient of an average over windows."""
+    """`avg_pool2d_backward`, as matrix products."""
 
     def windows(axis: int) -> Tensor:
         size = x.shape[axis]

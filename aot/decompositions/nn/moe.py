@@ -1,4 +1,4 @@
-"""Mixtures of experts: counting tokens by expert and multiplying each with its expert's matrix."""
+"""Mixture-of-experts operators: histograms of expert indices, and grouped matrix products."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..registry import Entry, Family
 
 aten = torch.ops.aten
 
-FAMILY = Family("experts")
+FAMILY = Family("moe")
 
 _NO_LOWERING = "no lowering in the torch dialect"
 
 
 @FAMILY.decomposes(aten.histc.default, reason=_NO_LOWERING)
 def histc(x: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
-    """Return how many elements fall into each of the equal bins between min and max."""
+    """`histc`: counts of elements in equal bins between min and max."""
     flat = x.reshape(-1)
     if min == max:
         low, high = flat.amin(), flat.amax()
@@ -34,9 +34,9 @@ def histc(x: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
 
 
 def grouped_mm(x: Tensor, matrices: Tensor, offs: Tensor | None = None, *_: Any, **__: Any) -> Any:
-    """Return x[i] @ matrices[g] for each row i of group g; group g ends before row offs[g].
+    """`_grouped_mm`: x[i] @ matrices[g] for each row i of group g, which ends at row offs[g].
 
-    Every matrix is multiplied with every row, and the right product is taken.
+    All rows are multiplied with all matrices, and the products of their groups are gathered.
     """
     if x.dim() != 2 or matrices.dim() != 3 or offs is None:
         return NotImplemented

@@ -1,4 +1,4 @@
-"""Random numbers of distributions for which the compiler has no code."""
+"""Random numbers: integers like a tensor, normal and multinomial distributions."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from ..registry import Family
 aten = torch.ops.aten
 prims = torch.ops.prims
 
-FAMILY = Family("chance")
+FAMILY = Family("random numbers")
 
 _REASON = "no lowering"
 
 
 @FAMILY.decomposes(aten.randint_like.default, reason=_REASON)
 def randint_like(x: Tensor, high: int, *, dtype: Any = None, **_: Any) -> Tensor:
-    """Return whole numbers from 0 to below `high`."""
+    """`randint_like`: integers in [0, high)."""
     return randint_like_from(x, 0, high, dtype=dtype)
 
 
 @FAMILY.decomposes(aten.randint_like.low_dtype, reason=_REASON)
 def randint_like_from(x: Tensor, low: int, high: int, *, dtype: Any = None, **_: Any) -> Tensor:
-    """Return whole numbers from `low` to below `high`."""
-    whole = torch.randint(low, high, x.shape, device=x.device)
-    return whole.to(dtype or x.dtype)
+    """`randint_like.low_dtype`: integers in [low, high)."""
+    integers = torch.randint(low, high, x.shape, device=x.device)
+    return integers.to(dtype or x.dtype)
 
 
 @FAMILY.decomposes(prims.normal.default, reason=_REASON)
 def normal(
     shape: Sequence[Any], *, mean: Any, std: Any, dtype: torch.dtype, device: Any, **_: Any
 ) -> Any:
-    """Return normally distributed numbers."""
+    """`prims.normal`: normally distributed numbers."""
     if dtype.is_complex:
         return NotImplemented
     return torch.randn(list(shape), dtype=dtype, device=device) * std + mean
@@ -45,9 +45,9 @@ def normal(
 def multinomial(
     weights: Tensor, count: int, replacement: bool = False, *, generator: Any = None
 ) -> Tensor:
-    """Return indices, each as likely as its weight says.
+    """`multinomial`: indices with probabilities in proportion to weights.
 
-    Without replacement, the first to arrive of waiting times with those rates are taken.
+    Without replacement, the indices of the smallest of exponential variables with these rates.
     """
     wide = weights.to(torch.float32)
     if replacement:

@@ -1,4 +1,4 @@
-"""Activations and losses that the compiler gets wrong or refuses with some of their options."""
+"""Activations that the compiler lowers wrongly, or refuses with some of their options."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ aten = torch.ops.aten
 FAMILY = Family("activations")
 
 
-@FAMILY.decomposes(aten.log_softmax.int, reason="refused with an element type")
+@FAMILY.decomposes(aten.log_softmax.int, reason="refused with a `dtype`")
 def log_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Any:
-    """Return the logarithm of softmax of a cast tensor."""
+    """`log_softmax.int` with a `dtype`: log-softmax of the cast tensor."""
     return NotImplemented if dtype is None else torch.log_softmax(x.to(dtype), dim)
 
 
 @FAMILY.decomposes(aten.softshrink.default, reason="wrong at the threshold and for NaN")
 def softshrink(x: Tensor, lambd: Any = 0.5) -> Tensor:
-    """Return x moved towards 0 by `lambd`, and 0 within `lambd` of 0."""
+    """`softshrink`: x shrunk towards 0 by `lambd`."""
     moved = torch.where(x > 0, x - lambd, x + lambd)
     return torch.where(x.abs() <= lambd, torch.zeros_like(x), moved)

@@ -1,8 +1,9 @@
-"""Operators on bool tensors, which the compiler takes for one-bit integers or not at all."""
+"""Bool tensors: logical forms of operators that the compiler lowers to one-bit integers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from ..registry import Decomposition, Family
 
 aten = torch.ops.aten
 
-FAMILY = Family("booleans")
+FAMILY = Family("bool")
 
 
 def _is_bool(value: Any) -> bool:
@@ -21,11 +22,12 @@ def _is_bool(value: Any) -> bool:
 
 
 def true_like(x: Tensor, value: bool = True) -> Tensor:
-    """Return a bool scalar tensor, made by a comparison (bool constants do not compile)."""
+    """Return a bool tensor of rank 0, as a comparison (bool constants do not compile)."""
     return torch.full((), int(value), dtype=torch.int32, device=x.device) != 0
 
 
 def _bitwise(operator: OpOverload, logical: OpOverload, x: Tensor, y: Any) -> Any:
+    """Return a logical operator on bool, and a bitwise one on operands of one integer type."""
     if _is_bool(x) and _is_bool(y):
         return logical(x, y if isinstance(y, Tensor) else true_like(x, y))
     dtype = torch.result_type(x, y)
@@ -36,56 +38,22 @@ def _bitwise(operator: OpOverload, logical: OpOverload, x: Tensor, y: Any) -> An
     return operator(x.to(dtype), torch.full((), y, dtype=dtype, device=x.device))
 
 
-@FAMILY.decomposes(aten.__and__.Tensor, aten.__and__.Scalar, reason="no lowering under this name")
-def and_operator(x: Tensor, y: Any) -> Tensor:
-    """Return x & y."""
-    return torch.bitwise_and(x, y)
-
-
-@FAMILY.decomposes(
-    aten.bitwise_and.Tensor,
-    aten.bitwise_and.Scalar,
-    reason="logical on bool; on integers both sides must have one type",
-)
-def bitwise_and(x: Tensor, y: Any) -> Any:
-    """Return x & y by the logical operator for bool, on one integer type otherwise."""
-    return _bitwise(aten.bitwise_and.Tensor, aten.logical_and.default, x, y)
-
-
-@FAMILY.decomposes(aten.__or__.Tensor, aten.__or__.Scalar, reason="no lowering under this name")
-def or_operator(x: Tensor, y: Any) -> Tensor:
-    """Return x | y."""
-    return torch.bitwise_or(x, y)
-
-
-@FAMILY.decomposes(
-    aten.bitwise_or.Tensor,
-    aten.bitwise_or.Scalar,
-    reason="logical on bool; on integers both sides must have one type",
-)
-def bitwise_or(x: Tensor, y: Any) -> Any:
-    """Return x | y by the logical operator for bool, on one integer type otherwise."""
-    return _bitwise(aten.bitwise_or.Tensor, aten.logical_or.default, x, y)
-
-
-@FAMILY.decomposes(aten.__xor__.Tensor, aten.__xor__.Scalar, reason="no lowering under this name")
-def xor_operator(x: Tensor, y: Any) -> Tensor:
-    """Return x ^ y."""
-    return torch.bitwise_xor(x, y)
-
-
-@FAMILY.decomposes(
-    aten.bitwise_xor.Tensor,
-    aten.bitwise_xor.Scalar,
-    reason="logical on bool; on integers both sides must have one type",
-)
-def bitwise_xor(x: Tensor, y: Any) -> Any:
-    """Return x ^ y by the logical operator for bool, on one integer type otherwise."""
-    return _bitwise(aten.bitwise_xor.Tensor, aten.logical_xor.default, x, y)
+for _named, _packet, _logical in (
+    (aten.__and__, aten.bitwise_and, aten.logical_and),
+    (aten.__or__, aten.bitwise_or, aten.logical_or),
+    (aten.__xor__, aten.bitwise_xor, aten.logical_xor),
+):
+    for _overload in ("Tensor", "Scalar"):
+        FAMILY.enter(getattr(_named, _overload), _packet, reason="no lowering under this name")
+        FAMILY.enter(
+            getattr(_packet, _overload),
+            partial(_bitwise, _packet.Tensor, _logical.default),
+            reason="logical on bool; integer operands must have one type",
+        )
 
 
 def _clamped(operator: OpOverload, logical: OpOverload) -> Decomposition:
-    """Return a bound of bool tensors: of two truth values the smaller is both, the larger any."""
+    """Return a clamp of bool tensors: their minimum is logical and, their maximum logical or."""
 
     def decomposition(x: Tensor, bound: Any) -> Any:
         if x.dtype is not torch.bool:
@@ -98,28 +66,34 @@ def _clamped(operator: OpOverload, logical: OpOverload) -> Decomposition:
     return decomposition
 
 
-for _operator, _logical in (
+for _clamp, _logical in (
     (aten.clamp_max.default, aten.logical_and.default),
     (aten.clamp_max.Tensor, aten.logical_and.default),
     (aten.clamp_min.default, aten.logical_or.default),
     (aten.clamp_min.Tensor, aten.logical_or.default),
 ):
-    FAMILY.enter(_operator, _clamped(_operator, _logical), reason="true is less than false")
+    FAMILY.enter(
+        _clamp,
+        _clamped(_clamp, _logical),
+        reason="a one-bit true is negative, so true compares less than false",
+    )
 
 
-@FAMILY.decomposes(aten.masked_fill.Scalar, reason="of a number the last bit is taken: 10 is false")
+@FAMILY.decomposes(
+    aten.masked_fill.Scalar, reason="the fill value is truncated to its last bit: 10 becomes false"
+)
 def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Any:
-    """Return x with true or false where the mask is true."""
+    """`masked_fill.Scalar` of bool tensors: the value is converted to bool first."""
     if not _is_bool(x) or type(value) is bool:
         return NotImplemented
     return torch.masked_fill(x, mask, bool(value))
 
 
-@FAMILY.decomposes(aten.index_put.default, reason="one-bit integers are added, and 1 + 1 is 0")
+@FAMILY.decomposes(aten.index_put.default, reason="sums of one-bit integers wrap: 1 + 1 is 0")
 def index_put(
     x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
 ) -> Any:
-    """Return a bool tensor with truth values added at indices, where 1 + 1 is 1."""
+    """`index_put` that accumulates into a bool tensor: logical or at the indices."""
     if x.dtype is not torch.bool or not accumulate:
         return NotImplemented
     count = aten.index_put.default(x.to(torch.int32), indices, values.to(torch.int32), True)
@@ -127,7 +101,7 @@ def index_put(
 
 
 def _scattered(operator: OpOverload) -> Decomposition:
-    """Return a scatter of truth values as one of integers: sums are any, products are all."""
+    """Return a scatter-reduce of bool tensors, computed in int32 and compared with zero."""
 
     def decomposition(
         x: Tensor, dim: int, index: Tensor, source: Tensor, *args: Any, **kw: Any
@@ -141,10 +115,14 @@ def _scattered(operator: OpOverload) -> Decomposition:
 
 
 for _operator in (aten.scatter_add.default, aten.scatter_reduce.two):
-    FAMILY.enter(_operator, _scattered(_operator), reason="true is -1 in one bit, and 1 + 1 is 0")
+    FAMILY.enter(
+        _operator,
+        _scattered(_operator),
+        reason="one-bit integers: true is -1, and 1 + 1 wraps to 0",
+    )
 
 
-_CONSTANT = "a constant of one-bit integers does not compile"
+_CONSTANT = "constants of one-bit integers do not compile"
 
 
 def _bool_constant(sizes: Any, value: Any, kwargs: dict[str, Any]) -> Tensor:
@@ -154,7 +132,7 @@ def _bool_constant(sizes: Any, value: Any, kwargs: dict[str, Any]) -> Tensor:
 
 @FAMILY.decomposes(aten.full.default, reason=_CONSTANT)
 def full(size: Any, value: Any, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:
-    """Return a filled bool tensor by comparing a filled integer tensor with zero."""
+    """`full` of bool: a comparison of a filled integer tensor with zero."""
     if dtype is torch.bool or (dtype is None and isinstance(value, bool)):
         return _bool_constant(size, value, kwargs)
     return NotImplemented
@@ -162,19 +140,19 @@ def full(size: Any, value: Any, *, dtype: torch.dtype | None = None, **kwargs: A
 
 @FAMILY.decomposes(aten.ones.default, reason=_CONSTANT)
 def ones(size: Any, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:
-    """Return a bool tensor of true by comparing a filled integer tensor with zero."""
+    """`ones` of bool: a comparison of a filled integer tensor with zero."""
     return _bool_constant(size, True, kwargs) if dtype is torch.bool else NotImplemented
 
 
 @FAMILY.decomposes(aten.zeros.default, reason=_CONSTANT)
 def zeros(size: Any, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:
-    """Return a bool tensor of false by comparing a filled integer tensor with zero."""
+    """`zeros` of bool: a comparison of a filled integer tensor with zero."""
     return _bool_constant(size, False, kwargs) if dtype is torch.bool else NotImplemented
 
 
 @FAMILY.decomposes(aten.full_like.default, reason=_CONSTANT)
 def full_like(x: Tensor, value: Any, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:
-    """Return a filled bool tensor shaped like x by comparing with zero."""
+    """`full_like` of bool: a comparison of a filled integer tensor with zero."""
     if (dtype or x.dtype) is torch.bool:
         return _bool_constant(x.shape, value, kwargs)
     return NotImplemented
@@ -182,7 +160,7 @@ def full_like(x: Tensor, value: Any, *, dtype: torch.dtype | None = None, **kwar
 
 @FAMILY.decomposes(aten.ones_like.default, reason=_CONSTANT)
 def ones_like(x: Tensor, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:
-    """Return a bool tensor of true shaped like x by comparing with zero."""
+    """`ones_like` of bool: a comparison of a filled integer tensor with zero."""
     if (dtype or x.dtype) is torch.bool:
         return _bool_constant(x.shape, True, kwargs)
     return NotImplemented
@@ -190,7 +168,7 @@ def ones_like(x: Tensor, *, dtype: torch.dtype | None = None, **kwargs: Any) -> 
 
 @FAMILY.decomposes(aten.zeros_like.default, reason=_CONSTANT)
 def zeros_like(x: Tensor, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:
-    """Return a bool tensor of false shaped like x by comparing with zero."""
+    """`zeros_like` of bool: a comparison of a filled integer tensor with zero."""
     if (dtype or x.dtype) is torch.bool:
         return _bool_constant(x.shape, False, kwargs)
     return NotImplemented

@@ -1,6 +1,6 @@
 """Complex arithmetic as arithmetic on real and imaginary parts.
 
-The compiler multiplies complex tensors; everything else on them has no lowering.
+The compiler has a lowering for the product of two complex tensors, and for no other operator.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ..registry import Decomposition, Family
 
 aten = torch.ops.aten
 
-FAMILY = Family("complexes")
+FAMILY = Family("complex numbers")
 
-_NO_LOWERING = "the lowering takes real numbers only"
+_NO_LOWERING = "no lowering for complex numbers"
 
 _LARGEST_PRODUCT = 8
 
@@ -44,7 +44,7 @@ def _join(real: Any, imaginary: Any, like: Tensor) -> Tensor:
 
 
 def _both(x: Any, y: Any) -> tuple[tuple[Any, Any], tuple[Any, Any], Tensor] | None:
-    """Return the parts of both operands and the one that decides the type, if any is complex."""
+    """Return the parts of both operands and an empty tensor of the result's type; None if real."""
     if not (_is_complex(x) or _is_complex(y)):
         return None
     like = next(value for value in (x, y) if isinstance(value, Tensor))
@@ -56,7 +56,7 @@ def _both(x: Any, y: Any) -> tuple[tuple[Any, Any], tuple[Any, Any], Tensor] | N
 
 @FAMILY.decomposes(aten.add.Tensor, aten.add.Scalar, reason=_NO_LOWERING)
 def add(x: Any, y: Any, *args: Any, alpha: Any = 1) -> Any:
-    """Return x + alpha * y."""
+    """`add`: x + alpha * y."""
     operands = _both(x, y)
     if operands is None:
         return NotImplemented
@@ -67,7 +67,7 @@ def add(x: Any, y: Any, *args: Any, alpha: Any = 1) -> Any:
 
 @FAMILY.decomposes(aten.sub.Tensor, aten.sub.Scalar, reason=_NO_LOWERING)
 def sub(x: Any, y: Any, *args: Any, alpha: Any = 1) -> Any:
-    """Return x - alpha * y."""
+    """`sub`: x - alpha * y."""
     operands = _both(x, y)
     if operands is None:
         return NotImplemented
@@ -78,7 +78,7 @@ def sub(x: Any, y: Any, *args: Any, alpha: Any = 1) -> Any:
 
 @FAMILY.decomposes(aten.mul.Tensor, aten.mul.Scalar, reason=_NO_LOWERING)
 def mul(x: Any, y: Any) -> Any:
-    """Return x * y; two complex tensors of one type stay whole."""
+    """`mul`; the product of two complex tensors of one type is not decomposed."""
     if isinstance(y, Tensor) and _is_complex(x) and x.dtype == y.dtype:
         return NotImplemented
     operands = _both(x, y)
@@ -111,7 +111,7 @@ def div(x: Any, y: Any) -> Any:
 
 @FAMILY.decomposes(aten.real.default, reason="real tensors crash the compiler")
 def real(x: Tensor) -> Any:
-    """Return the real part of a real tensor: itself."""
+    """`real` of a real tensor: the tensor."""
     return NotImplemented if _is_complex(x) else x.clone()
 
 
@@ -125,25 +125,20 @@ def neg(x: Tensor) -> Any:
     aten._conj.default,
     aten._conj_physical.default,
     aten.conj_physical.default,
-    reason="conjugation has no lowering",
+    reason="no lowering",
 )
 def conj(x: Tensor) -> Any:
-    """Return the conjugate, computed (there are no lazy conjugates in a compiled program)."""
+    """Return the conjugate, materialized (a compiled program has no lazy conjugates)."""
     return _join(torch.real(x), -torch.imag(x), x) if _is_complex(x) else x.clone()
 
 
 @FAMILY.decomposes(aten.abs.default, reason=_NO_LOWERING)
 def absolute(x: Tensor) -> Any:
-    """Return the magnitude, scaled by the larger part so that squares cannot overflow."""
-    if not _is_complex(x):
-        return NotImplemented
-    a, b = torch.real(x).abs(), torch.imag(x).abs()
-    large, small = torch.maximum(a, b), torch.minimum(a, b)
-    ratio = small / torch.where(large == 0, torch.ones_like(large), large)
-    return large * torch.sqrt(1 + ratio * ratio)
+    """`abs` of complex numbers: the magnitude."""
+    return torch.hypot(torch.real(x), torch.imag(x)) if _is_complex(x) else NotImplemented
 
 
-@FAMILY.decomposes(aten.angle.default, reason="the angle has no lowering")
+@FAMILY.decomposes(aten.angle.default, reason="no lowering")
 def angle(x: Tensor) -> Tensor:
     """Return the argument; 0 or pi for real numbers."""
     if _is_complex(x):
@@ -174,13 +169,13 @@ def sqrt(x: Tensor) -> Any:
     if not _is_complex(x):
         return NotImplemented
     a, b, size = torch.real(x), torch.imag(x), torch.abs(x)
-    half = torch.sqrt((size + a.abs()) / 2)
+    half = torch.sqrt(size / 2 + a.abs() / 2)
     other = b.abs() / (2 * torch.where(half == 0, torch.ones_like(half), half))
     real, imaginary = torch.where(a >= 0, half, other), torch.where(a >= 0, other, half)
-    return _join(real, torch.where(b < 0, -imaginary, imaginary), x)
+    return _join(real, torch.copysign(imaginary, b), x)
 
 
-@FAMILY.converts(reason="real to complex crashes the compiler, and true becomes -1")
+@FAMILY.converts(reason="real to complex crashes the compiler, and true converts to -1")
 def convert(x: Tensor, wanted: torch.dtype) -> Any:
     """Return a real tensor as a complex one, or the real part of a complex one."""
     if wanted == x.dtype or not (wanted.is_complex or x.dtype.is_complex):
@@ -196,9 +191,12 @@ def convert(x: Tensor, wanted: torch.dtype) -> Any:
 
 @FAMILY.decomposes(aten.pow.Tensor_Scalar, reason=_NO_LOWERING)
 def power(x: Tensor, exponent: Any) -> Any:
-    """Return x ** n by repeated multiplication for whole n, else e ** (n log x)."""
+    """`pow` by a number: repeated multiplication for small integers, else exp(n log x)."""
     if not _is_complex(x):
         return NotImplemented
+    if exponent == 0:
+        one = torch.ones_like(torch.real(x))
+        return torch.complex(one, torch.zeros_like(one))
     if not isinstance(exponent, int) or not 0 < exponent <= _LARGEST_PRODUCT:
         return torch.exp(torch.log(x) * exponent)
     result = x

@@ -1,8 +1,8 @@
-"""Accumulation over half-precision tensors in float32, as torch does it.
+"""Half-precision reductions, accumulated in float32 as torch does.
 
-The compiler accumulates sums, running sums and statistics of float16 and bfloat16 in the type
-itself: a running sum of 4,096 bfloat16 values came out 88 % off. Products of matrices and
-convolutions are right as they are.
+The compiler accumulates sums, cumulative sums and statistics of float16 and bfloat16 in the type
+itself: a cumulative sum of 4,096 bfloat16 values was wrong by 88 %. Matrix products and
+convolutions are not affected.
 """
 
 from __future__ import annotations

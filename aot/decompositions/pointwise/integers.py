@@ -1,4 +1,4 @@
-"""Exact integer arithmetic: nothing passes through a floating-point type."""
+"""Integer quotients, remainders and powers, exact: no intermediate floating-point type."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ FAMILY = Family("integers")
 
 
 def is_integer(value: Any) -> bool:
-    """Whether a tensor or a Python scalar is an integer (bool counts as one)."""
+    """Return whether a tensor or a Python scalar is an integer (bool counts as one)."""
     if isinstance(value, Tensor):
         return not (value.dtype.is_floating_point or value.dtype.is_complex)
     return isinstance(value, (int, torch.SymInt))
 
 
 def _operands(x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Return both operands as tensors of the type that torch computes in."""
+    """Return both operands as tensors of their promoted type."""
     dtype = torch.result_type(x, y)
     device = (x if isinstance(x, Tensor) else y).device
 
@@ -51,7 +51,7 @@ def _floored(dividend: Tensor, divisor: Tensor) -> Tensor:
     reason="the lowering divides floats, which rounds large integers",
 )
 def floor_divide(x: Tensor, y: Any) -> Any:
-    """Return floor(x / y) exactly: the truncated quotient, less one where signs differ."""
+    """`floor_divide`: the truncated quotient, less one if it is inexact and the signs differ."""
     return _floored(*_operands(x, y)) if is_integer(x) and is_integer(y) else NotImplemented
 
 
@@ -61,7 +61,7 @@ def floor_divide(x: Tensor, y: Any) -> Any:
     reason="the floor mode divides floats; the scalar form has no integer lowering",
 )
 def div(x: Tensor, y: Any, *, rounding_mode: str | None) -> Any:
-    """Return the floored or truncated integer quotient."""
+    """`div.Tensor_mode`: the floored or truncated integer quotient."""
     if rounding_mode is None or not (is_integer(x) and is_integer(y)):
         return NotImplemented
     dividend, divisor = _operands(x, y)
@@ -72,9 +72,7 @@ def div(x: Tensor, y: Any, *, rounding_mode: str | None) -> Any:
     return _truncated(dividend, divisor)
 
 
-@FAMILY.decomposes(
-    aten.fmod.Tensor, aten.fmod.Scalar, reason="integers have no lowering of this operator"
-)
+@FAMILY.decomposes(aten.fmod.Tensor, aten.fmod.Scalar, reason="no lowering for integers")
 def fmod(x: Tensor, y: Any) -> Any:
     """Return x - trunc(x / y) * y."""
     if not (is_integer(x) and is_integer(y)):
@@ -89,7 +87,7 @@ def neg(x: Tensor) -> Any:
     return torch.zeros((), dtype=x.dtype, device=x.device) - x if is_integer(x) else NotImplemented
 
 
-@FAMILY.decomposes(aten.pow.Tensor_Scalar, reason="integers have no lowering of this operator")
+@FAMILY.decomposes(aten.pow.Tensor_Scalar, reason="no lowering for integers")
 def pow_scalar(x: Tensor, exponent: Any) -> Any:
     """Return x ** exponent for integers by repeated squaring."""
     if not (is_integer(x) and isinstance(exponent, int)) or exponent < 0:
@@ -103,11 +101,9 @@ def pow_scalar(x: Tensor, exponent: Any) -> Any:
     return torch.ones_like(square) if result is None else result.clone()
 
 
-@FAMILY.decomposes(
-    aten.pow.Tensor_Tensor, aten.pow.Scalar, reason="integers have no lowering of this operator"
-)
+@FAMILY.decomposes(aten.pow.Tensor_Tensor, aten.pow.Scalar, reason="no lowering for integers")
 def pow_tensor(x: Any, exponent: Tensor) -> Any:
-    """Return x ** exponent for integers: one squaring for each bit that an exponent can have."""
+    """Return x ** exponent for integers, by one squaring for each bit of the exponent's type."""
     if not (is_integer(x) and is_integer(exponent)):
         return NotImplemented
     base, exponents = _operands(x, exponent)

@@ -1,4 +1,4 @@
-"""Operators that move elements, in forms that the compiler takes."""
+"""Data movement in forms that the compiler lowers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ aten = torch.ops.aten
 FAMILY = Family("movement")
 
 
-@FAMILY.decomposes(aten.roll.default, reason="without dimensions it is refused")
+@FAMILY.decomposes(aten.roll.default, reason="refused without `dims`")
 def roll(x: Tensor, shifts: list[int], dims: list[int] | None = None) -> Any:
-    """Return the rolled flat tensor in the old shape."""
+    """`roll` without `dims`: a roll of the flattened tensor."""
     if dims:
         return NotImplemented
     return x.reshape(-1).roll(shifts, [0]).reshape(x.shape)

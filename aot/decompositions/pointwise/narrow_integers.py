@@ -1,7 +1,7 @@
-"""Arithmetic on one-byte tensors, done in int32 and narrowed back.
+"""One-byte integers: arithmetic in int32, narrowed back.
 
-The compiler carries uint8 as signless bytes and sign-extends it where it promotes or compares, so
-that mixed arithmetic, reductions and sorting are wrong; several operators have no one-byte form.
+The compiler represents uint8 as signless bytes and sign-extends them to promote or compare, so that
+mixed arithmetic, reductions and sorts are wrong; several operators have no one-byte lowering.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ORDERING = (
     aten.sort.stable,
     aten.topk.default,
 )
-"""Wrong on bool tensors too: one bit is less than nothing where it is signed."""
+"""Operators that are wrong on bool tensors too: as a signed bit, true is less than false."""
 
 _ARITHMETIC = (
     aten.abs.default,
@@ -109,7 +109,7 @@ _ARITHMETIC = (
 
 
 _TRUTH = (aten.any.default, aten.any.dim, aten.all.default, aten.all.dim)
-"""Give uint8 for uint8, bool otherwise."""
+"""Operators whose result is uint8 for uint8, and bool for any other type."""
 
 
 def _widened(operator: OpOverload, narrow: tuple[torch.dtype, ...]) -> Decomposition:
@@ -135,7 +135,7 @@ def _widened(operator: OpOverload, narrow: tuple[torch.dtype, ...]) -> Decomposi
 
 
 def _narrow(value: Any, natural: torch.dtype) -> Any:
-    """Cast a result that is int32 only because we widened to the type that torch would give."""
+    """Return a result that is int32 because its operands were widened in the type torch gives."""
     widened = isinstance(value, Tensor) and value.dtype is torch.int32
     return value.to(natural) if widened and natural is not torch.int32 else value
 
@@ -148,16 +148,16 @@ for _operator in _ORDERING:
     FAMILY.enter(_operator, _widened(_operator, (*_NARROW, torch.bool)), reason=_REASON)
 
 
-@FAMILY.decomposes(aten.arange.start_step, reason="there is no one-byte form")
+@FAMILY.decomposes(aten.arange.start_step, reason="no lowering for one-byte integers")
 def arange(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, **kwargs: Any) -> Any:
-    """Return the narrow range by way of int32."""
+    """`arange` of one-byte integers, by way of int32."""
     if dtype not in _NARROW:
         return NotImplemented
     wide = torch.arange(start, end, step, dtype=torch.int32, device=kwargs.get("device"))
     return wide.to(dtype)
 
 
-@FAMILY.converts(reason="a float becomes a signed byte, which ends at 127")
+@FAMILY.converts(reason="floats convert to signed bytes, which saturate at 127")
 def to_uint8(x: Tensor, wanted: torch.dtype) -> Any:
     """Convert a float to uint8 by way of int32."""
     if wanted is not torch.uint8 or not x.dtype.is_floating_point:

@@ -1,4 +1,4 @@
-"""Distances between rows, by a norm of their differences."""
+"""Distances between rows: norms of their differences."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def _distances(x: Tensor, y: Tensor, p: float) -> Tensor:
 
 @FAMILY.decomposes(aten._cdist_forward.default, reason=_NO_LOWERING)
 def cdist(x: Tensor, y: Tensor, p: float, compute_mode: int | None) -> Tensor:
-    """Return the distances between all rows of x and all rows of y."""
+    """`_cdist_forward`: the distances between all rows of x and all rows of y."""
     return _distances(x[..., :, None, :], y[..., None, :, :], p)
 
 
 @FAMILY.decomposes(aten._pdist_forward.default, reason=_NO_LOWERING)
 def pdist(x: Tensor, p: float = 2) -> Any:
-    """Return the distances between all pairs of rows."""
+    """`_pdist_forward`: the distances between all pairs of rows."""
     count = x.shape[0]
     if not isinstance(count, int):
         return NotImplemented
@@ -48,5 +48,5 @@ def pdist(x: Tensor, p: float = 2) -> Any:
 
 @FAMILY.decomposes(aten.dist.default, reason=_NO_LOWERING)
 def dist(x: Tensor, y: Tensor, p: Any = 2) -> Any:
-    """Return the norm of the difference."""
+    """`dist`: the norm of the difference."""
     return torch.linalg.vector_norm(x - y, p)

@@ -1,4 +1,4 @@
-"""Normalisation by statistics of each picture or sequence."""
+"""Normalisation by batch statistics, or by statistics of each sample."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ aten = torch.ops.aten
 FAMILY = Family("normalization")
 
 
-@FAMILY.decomposes(aten.batch_norm.default, reason="torch.onnx takes the running statistics")
+@FAMILY.decomposes(aten.batch_norm.default, reason="torch.onnx uses the running statistics")
 def batch_norm(
     x: Tensor,
     weight: Tensor | None,
@@ -27,12 +27,14 @@ def batch_norm(
     eps: float,
     cudnn_enabled: bool,
 ) -> Any:
-    """Return each channel with the mean 0 and the variance 1 that it has in this batch."""
-    return _normal(x, weight, bias, [0, *range(2, x.dim())], eps) if training else NotImplemented
+    """`batch_norm` in training: normalisation by the statistics of the batch."""
+    return (
+        _normalized(x, weight, bias, [0, *range(2, x.dim())], eps) if training else NotImplemented
+    )
 
 
 @FAMILY.decomposes(
-    aten.instance_norm.default, reason="with sizes that vary it is NaN, and refused without weights"
+    aten.instance_norm.default, reason="NaN for dynamic sizes, and refused without weights"
 )
 def instance_norm(
     x: Tensor,
@@ -45,23 +47,27 @@ def instance_norm(
     eps: float,
     cudnn_enabled: bool,
 ) -> Any:
-    """Return each channel of each sample with mean 0 and variance 1, then scaled and shifted."""
+    """`instance_norm`: normalisation of each channel of each sample.
+
+    Raises:
+        NotImplementedError: It would update running statistics.
+    """
     if use_input_stats and running_mean is not None:
         raise NotImplementedError(
-            "it changes its running statistics, which torch.export does not see; call eval() on "
-            "the layer, or give it no running statistics"
+            "instance_norm updates its running statistics, which torch.export does not capture; "
+            "call eval() on the layer, or create it with track_running_stats=False"
         )
-    fixed = all(is_static(size) for size in x.shape)
-    if fixed and weight is not None and bias is not None:
+    static = all(is_static(size) for size in x.shape)
+    if static and weight is not None and bias is not None:
         return NotImplemented
     if not use_input_stats:
         return torch.batch_norm(
             x, weight, bias, running_mean, running_var, False, momentum, eps, cudnn_enabled
         )
-    return _normal(x, weight, bias, list(range(2, x.dim())), eps)
+    return _normalized(x, weight, bias, list(range(2, x.dim())), eps)
 
 
-def _normal(
+def _normalized(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, dims: list[int], eps: float
 ) -> Tensor:
     variance, mean = torch.var_mean(x, dims, correction=0, keepdim=True)

@@ -30,14 +30,14 @@ def _select(x: Tensor, dim: int, place: Any, keepdim: bool) -> tuple[Tensor, Ten
     return values.squeeze(dim), indices.squeeze(dim)
 
 
-@FAMILY.decomposes(aten.kthvalue.default, reason="the lowering makes invalid code")
+@FAMILY.decomposes(aten.kthvalue.default, reason="the lowering generates invalid code")
 def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the k-th smallest element, counted from 1, and where it is."""
+    """`kthvalue`: the k-th smallest element, from 1, and its index."""
     return _select(x, dim, k - 1, keepdim)
 
 
 def _median_place(x: Tensor, dim: int, *, skip_nan: bool) -> Tensor:
-    """Return the place of the median in the sorted tensor, where NaN comes last."""
+    """Return the index of the median in the sorted tensor, in which NaN comes last."""
     missing = torch.isnan(x).to(torch.int64).sum(dim, keepdim=True)
     length = x.shape[dim]
     if skip_nan:
@@ -48,14 +48,14 @@ def _median_place(x: Tensor, dim: int, *, skip_nan: bool) -> Tensor:
 
 @FAMILY.decomposes(aten.median.dim, reason=_NO_LOWERING)
 def median_dim(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the lower median and where it is; NaN if there is one."""
+    """`median.dim`: the lower median and its index; NaN if any element is."""
     place = _median_place(x, dim, skip_nan=False) if x.dim() else 0
     return _select(x, dim, place, keepdim)
 
 
 @FAMILY.decomposes(aten.nanmedian.dim, reason=_NO_LOWERING)
 def nanmedian_dim(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the lower median of the numbers that are not NaN, and where it is."""
+    """`nanmedian.dim`: the lower median of the elements that are not NaN, and its index."""
     place = _median_place(x, dim, skip_nan=True) if x.dim() else 0
     return _select(x, dim, place, keepdim)
 
@@ -72,8 +72,8 @@ def nanmedian(x: Tensor) -> Tensor:
     return torch.nanmedian(x.reshape(-1), 0)[0]
 
 
-def _places(boundaries: Tensor, values: Tensor, right: bool, out_int32: bool) -> Tensor:
-    """Count, for each value, the boundaries before it."""
+def _count_before(boundaries: Tensor, values: Tensor, right: bool, out_int32: bool) -> Tensor:
+    """Return the number of boundaries before each value."""
     edges, wanted = boundaries[..., None, :], values[..., None]
     before = edges <= wanted if right else edges < wanted
     return before.to(torch.int64).sum(-1).to(torch.int32 if out_int32 else torch.int64)
@@ -89,18 +89,18 @@ def searchsorted(
     side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:
-    """Return where values would be inserted into sorted sequences."""
+    """`searchsorted`: the indices at which values would be inserted into sorted sequences."""
     if sorter is not None:
         sequence = torch.gather(sequence, -1, sorter)
     right = right or side == "right"
     if sequence.dim() == 1:
-        flat = _places(sequence, values.reshape(-1), right, out_int32)
+        flat = _count_before(sequence, values.reshape(-1), right, out_int32)
         return flat.reshape(values.shape)
-    return _places(sequence, values, right, out_int32)
+    return _count_before(sequence, values, right, out_int32)
 
 
 @FAMILY.decomposes(aten.searchsorted.Scalar, reason=_NO_LOWERING)
-def searchsorted_number(
+def searchsorted_scalar(
     sequence: Tensor,
     value: Any,
     *,
@@ -109,24 +109,26 @@ def searchsorted_number(
     side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:
-    """Return where a number would be inserted into a sorted sequence."""
+    """`searchsorted.Scalar`: the index at which a number would be inserted."""
     one = torch.full((1,), value, dtype=sequence.dtype, device=sequence.device)
     return searchsorted(
         sequence, one, out_int32=out_int32, right=right, side=side, sorter=sorter
     ).reshape(())
 
 
-@FAMILY.decomposes(aten.bucketize.Tensor, reason="wrong type of result on some inputs")
+@FAMILY.decomposes(
+    aten.bucketize.Tensor, reason="the lowering gives some results a wrong element type"
+)
 def bucketize(
     values: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Tensor:
-    """Return the bucket of each value."""
+    """`bucketize`: the bucket of each value."""
     return searchsorted(boundaries, values, out_int32=out_int32, right=right)
 
 
 @FAMILY.decomposes(aten.mode.default, reason=_NO_LOWERING)
 def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
-    """Return the most frequent element, the smallest of several, and where it comes last."""
+    """`mode`: the most frequent element, the smallest of several, and its last index."""
     if x.dim() == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
     if x.dtype is torch.bool or x.dtype.is_complex:
@@ -143,8 +145,8 @@ def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
 
 
 @FAMILY.decomposes(aten.max.dim, aten.min.dim, reason="tensors of rank 0 are refused")
-def extreme_of_scalar(x: Tensor, dim: int, keepdim: bool = False) -> Any:
-    """Return a tensor of rank 0 itself, and that it is at place 0."""
+def extreme_rank0(x: Tensor, dim: int, keepdim: bool = False) -> Any:
+    """`max.dim` and `min.dim` of rank 0: the tensor, and index 0."""
     if x.dim():
         return NotImplemented
     return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ...spec.sizes import is_static
+from ..broadcasting import along
 from ..registry import Family
 
 aten = torch.ops.aten
@@ -19,20 +20,20 @@ _NO_LOWERING = "no lowering"
 
 
 def _shifted(x: Tensor, dim: int, by: int, fill: Any) -> Tensor:
-    """Return x moved by some places towards larger indices, filled at the start."""
+    """Return x shifted towards larger indices along `dim`, filled at the start."""
     ends = [0, 0] * (x.dim() - 1 - dim) + [by, 0]
     return torch.constant_pad_nd(x.narrow(dim, 0, x.shape[dim] - by), ends, fill)
 
 
-def _up_to_each(x: Tensor, dim: int, fill: Any) -> Tensor:
-    """Return x once more along a new dimension before `dim`: at i, what is at i or before.
+def _prefixes(x: Tensor, dim: int, fill: Any) -> Tensor:
+    """Return x with a new dimension before `dim`, whose slice i holds the elements up to i.
 
-    For lengths that vary, at the price of the square of the length in memory.
+    Used for dynamic lengths; memory is quadratic in the length.
 
     Args:
         x: A tensor.
-        dim: Its dimension, counted from the front.
-        fill: What stands for the elements after i.
+        dim: The dimension of the scan, not negative.
+        fill: The value in place of the elements after i.
     """
     length = x.shape[dim]
     place = torch.arange(length, device=x.device)
@@ -41,15 +42,15 @@ def _up_to_each(x: Tensor, dim: int, fill: Any) -> Tensor:
     return torch.where(before, x.unsqueeze(dim), torch.full((), fill, dtype=x.dtype))
 
 
-def _running(x: Tensor, dim: int, *, largest: bool) -> Any:
-    """Return the running extreme and its last position, doubling the reach at each step."""
+def _cumulative_extreme(x: Tensor, dim: int, *, largest: bool) -> Any:
+    """Return the cumulative extreme and its last index, doubling the reach at each step."""
     if x.dim() == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
     dim, length = dim % x.dim(), x.shape[dim % x.dim()]
     if not is_static(length):
         return NotImplemented
     index = torch.arange(length, device=x.device)
-    index = index.reshape([-1 if axis == dim else 1 for axis in range(x.dim())]).expand(x.shape)
+    index = along(index, dim, x.dim()).expand(x.shape)
     values, reach = x, 1
     while reach < length:
         before = _shifted(values, dim, reach, 0)
@@ -66,26 +67,26 @@ def _running(x: Tensor, dim: int, *, largest: bool) -> Any:
 
 @FAMILY.decomposes(aten.cummax.default, reason=_NO_LOWERING)
 def cummax(x: Tensor, dim: int) -> Any:
-    """Return the running maximum and where it is."""
-    return _running(x, dim, largest=True)
+    """Return the cumulative maximum and its index."""
+    return _cumulative_extreme(x, dim, largest=True)
 
 
 @FAMILY.decomposes(aten.cummin.default, reason=_NO_LOWERING)
 def cummin(x: Tensor, dim: int) -> Any:
-    """Return the running minimum and where it is."""
-    return _running(x, dim, largest=False)
+    """Return the cumulative minimum and its index."""
+    return _cumulative_extreme(x, dim, largest=False)
 
 
-@FAMILY.decomposes(aten.logcumsumexp.default, reason="wrong numbers")
+@FAMILY.decomposes(aten.logcumsumexp.default, reason="wrong results")
 def logcumsumexp(x: Tensor, dim: int) -> Any:
-    """Return the logarithm of the running sum of exponentials, doubling the reach at each step."""
+    """Return the cumulative logsumexp, doubling the reach at each step."""
     if x.dim() == 0:
         return x.clone()
     dim, length = dim % x.dim(), x.shape[dim % x.dim()]
     if x.dtype.is_complex:
         return NotImplemented
     if not is_static(length):
-        return torch.logsumexp(_up_to_each(x, dim, -math.inf), dim + 1)
+        return torch.logsumexp(_prefixes(x, dim, -math.inf), dim + 1)
     values, reach = x, 1
     while reach < length:
         values = torch.logaddexp(values, _shifted(values, dim, reach, -math.inf))
@@ -95,16 +96,16 @@ def logcumsumexp(x: Tensor, dim: int) -> Any:
 
 @FAMILY.decomposes(aten.cumprod.default, reason="refused")
 def cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Any:
-    """Return the running product, doubling the reach at each step."""
-    whole = not x.dtype.is_floating_point and not x.dtype.is_complex
-    values = x.to(dtype or (torch.int64 if whole else x.dtype))
+    """`cumprod`, doubling the reach at each step."""
+    integral = not x.dtype.is_floating_point and not x.dtype.is_complex
+    values = x.to(dtype or (torch.int64 if integral else x.dtype))
     if x.dim() == 0:
         return values.clone()
     dim, length = dim % x.dim(), x.shape[dim % x.dim()]
     if values.dtype.is_complex:
         return NotImplemented
     if not is_static(length):
-        return torch.prod(_up_to_each(values, dim, 1), dim + 1)
+        return torch.prod(_prefixes(values, dim, 1), dim + 1)
     reach = 1
     while reach < length:
         values = values * _shifted(values, dim, reach, 1)
@@ -113,9 +114,9 @@ def cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Any:
 
 
 @FAMILY.decomposes(aten.cumsum.default, reason="rank 0 is refused")
-def cumsum_of_one(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Any:
-    """Return a tensor of rank 0 itself, whole numbers as int64."""
+def cumsum_rank0(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Any:
+    """`cumsum` of rank 0: the tensor, integers as int64."""
     if x.dim():
         return NotImplemented
-    whole = not (x.dtype.is_floating_point or x.dtype.is_complex)
-    return x.to(dtype or (torch.int64 if whole else x.dtype)).clone()
+    integral = not (x.dtype.is_floating_point or x.dtype.is_complex)
+    return x.to(dtype or (torch.int64 if integral else x.dtype)).clone()

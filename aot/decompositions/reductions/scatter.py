@@ -1,4 +1,4 @@
-"""Writing, reducing and counting at places that are given, and the most frequent elements."""
+"""Scatters by index, segment reductions, histograms and repetitions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from torch import Tensor
 from ...compat.operators import OpOverload
 from ...compat.symbolic import check
 from ...spec.sizes import is_static
+from ..broadcasting import along
 from ..real_types import ends_of
 from ..registry import Decomposition, Family
 
 aten = torch.ops.aten
 
-FAMILY = Family("selections")
+FAMILY = Family("scatter")
 
 _REASON = "no lowering"
 
@@ -25,21 +26,20 @@ _REASON = "no lowering"
 def index_reduce(
     x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """Return x with slices of another tensor reduced into it."""
+    """`index_reduce`: x with slices of another tensor reduced into it."""
     if x.dim() == 0:
         found = index_reduce(
             x[None], 0, index.reshape(-1), source.reshape(-1), reduce, include_self=include_self
         )
         return found.squeeze(0)
     dim = dim % x.dim()
-    shape = [-1 if axis == dim else 1 for axis in range(x.dim())]
-    places = index.to(torch.int64).reshape(shape).expand(source.shape)
+    places = along(index.to(torch.int64), dim, x.dim()).expand(source.shape)
     return torch.scatter_reduce(x, dim, places, source, reduce, include_self=include_self)
 
 
 @FAMILY.decomposes(aten.put.default, reason=_REASON)
 def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Any:
-    """Return x with elements replaced at places in its flattened form."""
+    """`put`: x with elements replaced at flat indices."""
     flat = x.reshape(-1)
     places = index.reshape(-1)
     places = torch.where(places < 0, places + flat.shape[0], places)
@@ -47,9 +47,11 @@ def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> A
     return written.reshape(x.shape)
 
 
-@FAMILY.decomposes(aten.take.default, reason="torch's own reads a number where there is one index")
+@FAMILY.decomposes(
+    aten.take.default, reason="the decomposition of torch reads a single index on the host"
+)
 def take(x: Tensor, index: Tensor) -> Tensor:
-    """Return elements at places in the flattened form."""
+    """Return elements at flat indices."""
     flat, places = x.reshape(-1), index.reshape(-1)
     places = torch.where(places < 0, places + flat.shape[0], places)
     return flat.index_select(0, places).reshape(index.shape)
@@ -70,7 +72,7 @@ def segment_reduce(
     unsafe: bool = False,
     initial: Any = None,
 ) -> Any:
-    """Return reductions of runs along one dimension."""
+    """`segment_reduce`: reductions of consecutive segments along one dimension."""
     if indices is not None or (lengths is None and offsets is None):
         return NotImplemented
     if offsets is not None:
@@ -102,7 +104,7 @@ def segment_reduce(
 def histogram(
     x: Tensor, bins: int = 100, *, range: Any = None, weight: Any = None, density: bool = False
 ) -> Any:
-    """Return how many elements are in each of some bins of equal width, and their edges."""
+    """`histogram.bin_ct`: counts in bins of equal width, and the edges of the bins."""
     flat = x.reshape(-1)
     if range is None and flat.shape[0] == 0:
         return NotImplemented
@@ -122,7 +124,7 @@ def histogram(
 def histogram_of_edges(
     x: Tensor, bins: Tensor, *, weight: Any = None, density: bool = False
 ) -> Any:
-    """Return how many elements are between each two edges, the last included, and the edges."""
+    """`histogram.bins_tensor`: counts between consecutive edges (the last is inclusive)."""
     flat = x.reshape(-1)
     after, before = flat[None] >= bins[:-1, None], flat[None] < bins[1:, None]
     place = torch.arange(bins.shape[0] - 1, device=x.device)[:, None]
@@ -137,17 +139,17 @@ def histogram_of_edges(
 
 @FAMILY.decomposes(aten.repeat_interleave.Tensor, reason=_REASON)
 def repeat_interleave(repeats: Tensor, *, output_size: Any = None) -> Tensor:
-    """Return each index as often as is said for it."""
+    """`repeat_interleave.Tensor`: the index i, repeated `repeats[i]` times, for each i."""
     ends = repeats.to(torch.int64).cumsum(0)
     if output_size is None:
         output_size = ends[-1].item()
         check(output_size >= 0)
     marks = torch.zeros(output_size + 1, dtype=torch.int64, device=repeats.device)
     marks = marks.scatter_add(0, ends, torch.ones_like(ends))
-    return marks.cumsum(0).narrow(0, 0, output_size)
+    return marks.cumsum(0).narrow(0, 0, output_size).to(repeats.dtype)
 
 
-def _from_the_front(operator: OpOverload) -> Decomposition:
+def _normalize_negative_dim(operator: OpOverload) -> Decomposition:
     def decomposition(x: Tensor, dim: int, *args: Any, **kwargs: Any) -> Any:
         if dim >= 0 or not x.dim():
             return NotImplemented
@@ -162,51 +164,55 @@ for _operator in (
     aten.scatter_add.default,
     aten.scatter_reduce.two,
 ):
-    FAMILY.enter(_operator, _from_the_front(_operator), reason="negative dimensions crash it")
+    FAMILY.enter(
+        _operator,
+        _normalize_negative_dim(_operator),
+        reason="negative dimensions crash the compiler",
+    )
 
 
-def _neutral(reduce: str, dtype: torch.dtype) -> float | None:
-    """Return the number with which a reduction gives the other number."""
+def _identity(reduce: str, dtype: torch.dtype) -> float | None:
+    """Return the identity of a reduction; None if it has none."""
     if reduce in ("sum", "prod"):
         return int(reduce == "prod")
     least, largest = ends_of(dtype)
     return {"amax": least, "amin": largest}.get(reduce)
 
 
-@FAMILY.decomposes(aten.scatter_reduce.two, reason="torch.onnx takes a mean for an assignment")
+@FAMILY.decomposes(aten.scatter_reduce.two, reason="torch.onnx converts a mean to an assignment")
 def scatter_mean(
     x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Any:
-    """Return x with the mean of elements at indices, as sums by counts."""
+    """`scatter_reduce.two` by mean: sums divided by counts."""
     if reduce != "mean" or x.dtype is torch.bool or not x.dim():
         return NotImplemented
     one = torch.ones_like(source)
     count = torch.zeros_like(x).scatter_add(dim, index, one)
-    kept = x if include_self else torch.where(count > 0, torch.zeros_like(x), x)
-    total = kept.scatter_add(dim, index, source)
+    base = x if include_self else torch.where(count > 0, torch.zeros_like(x), x)
+    total = base.scatter_add(dim, index, source)
     count = count + 1 if include_self else count.clamp(min=1)
     rounding = None if x.dtype.is_floating_point or x.dtype.is_complex else "floor"
     return torch.div(total, count, rounding_mode=rounding)
 
 
 @FAMILY.decomposes(
-    aten.scatter_reduce.two, reason="does not compile without itself where sizes vary"
+    aten.scatter_reduce.two, reason="does not compile with include_self=False and dynamic sizes"
 )
-def scatter_without_itself(
+def scatter_reduce_exclude_self(
     x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Any:
-    """Return a scatter over x in which the elements that it reaches are neutral."""
+    """`scatter_reduce.two` with include_self=False: its targets are first set to the identity."""
     sizes = (*x.shape, *index.shape)
     if include_self or not x.dim() or all(is_static(size) for size in sizes):
         return NotImplemented
-    neutral = None if x.dtype is torch.bool else _neutral(reduce, x.dtype)
-    if neutral is None:
+    identity = None if x.dtype is torch.bool else _identity(reduce, x.dtype)
+    if identity is None:
         return NotImplemented
     ones = torch.ones(index.shape, dtype=torch.int32, device=x.device)
     counts = torch.zeros(x.shape, dtype=torch.int32, device=x.device)
     reached = counts.scatter_add(dim, index, ones) > 0
-    kept = x.masked_fill(reached, neutral)
-    return torch.scatter_reduce(kept, dim, index, source, reduce)
+    base = x.masked_fill(reached, identity)
+    return torch.scatter_reduce(base, dim, index, source, reduce)
 
 
 _REDUCTIONS = {"add": "sum", "multiply": "prod"}
@@ -214,12 +220,12 @@ _REDUCTIONS = {"add": "sum", "multiply": "prod"}
 
 @FAMILY.decomposes(aten.scatter.reduce, reason="no lowering")
 def scatter_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, *, reduce: str) -> Tensor:
-    """Return x with elements added to it, or multiplied with it, at indices."""
+    """`scatter.reduce`: x with elements added to it, or multiplied with it, at indices."""
     return torch.scatter_reduce(x, dim, index, source, _REDUCTIONS[reduce])
 
 
 @FAMILY.decomposes(aten.scatter.value_reduce, reason="no lowering")
 def scatter_reduce_value(x: Tensor, dim: int, index: Tensor, value: Any, *, reduce: str) -> Tensor:
-    """Return x with a number added to it, or multiplied with it, at indices."""
+    """`scatter.value_reduce`: x with a number added to it, or multiplied with it, at indices."""
     source = torch.full(index.shape, value, dtype=x.dtype, device=x.device)
     return torch.scatter_reduce(x, dim, index, source, _REDUCTIONS[reduce])

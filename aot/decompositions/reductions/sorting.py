@@ -1,9 +1,9 @@
-"""Sorting and the largest elements.
+"""Sorts and top-k.
 
-The compiler gives two sorts (or `topk`) of one shape in a program one buffer for their indices:
-the second overwrites the first, without an error; and each takes time that grows as the square of
-the length. Here short vectors are sorted by counting the elements before each; long ones by a
-network of exchanges in a loop, n log(n)^2 in all; the largest few are found one after the other.
+The compiler allocates one buffer for the indices of all sorts (or `topk`) of one shape in a
+program, so that the second overwrites the first without an error; and its sorts take quadratic
+time. Here short vectors are sorted by rank (the number of elements before each), long ones by a
+bitonic network in a loop, O(n log(n)^2); a small top-k is a sequence of reductions.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ aten = torch.ops.aten
 
 FAMILY = Family("sorting")
 
-_REASON = "two of one shape overwrite each other's indices"
+_REASON = "two sorts of one shape share the buffer of their indices"
 
 _SHORT = 64
-"""Up to this length vectors are sorted by counting; all are where a size varies: the compiler has
-crashed and been wrong on several loops over tensors of sizes that vary."""
+"""Up to this length vectors are sorted by rank. So are all with a dynamic size: the compiler has
+crashed on, or miscompiled, several loops over tensors of dynamic sizes."""
 
 _MOST_STEPS = 64
-"""Up to this many of the largest elements are found one after the other."""
+"""The largest k for which the largest elements are found by k reductions."""
 
 
 def _ordered(x: Tensor) -> Tensor:
-    """Return numbers that can be compared as torch sorts: True as 1."""
+    """Return values that compare as torch sorts them: bool and one-byte integers as int32."""
     if x.dtype.is_floating_point:
         return x
     return x.to(torch.int32) if x.dtype in (torch.bool, torch.uint8, torch.int8) else x
 
 
 def _before(a: Tensor, b: Tensor, descending: bool) -> Tensor:
-    """Return whether a comes before b; NaN is larger than all else."""
+    """Return whether a comes before b in the order; NaN is the largest."""
     before = a > b if descending else a < b
     if not a.dtype.is_floating_point:
         return before
@@ -49,13 +49,13 @@ def _before(a: Tensor, b: Tensor, descending: bool) -> Tensor:
 
 
 def _permutation(x: Tensor, descending: bool) -> Tensor:
-    """Return which element comes at each place along the last dimension; ties keep their order."""
-    fixed = all(is_static(size) for size in x.shape)
-    sort = _by_exchanges if fixed and x.shape[-1] > _SHORT else _by_counting
+    """Return the stable permutation that sorts the last dimension."""
+    static = all(is_static(size) for size in x.shape)
+    sort = _bitonic_sort if static and x.shape[-1] > _SHORT else _rank_sort
     return sort(x, descending)
 
 
-def _by_counting(x: Tensor, descending: bool) -> Tensor:
+def _rank_sort(x: Tensor, descending: bool) -> Tensor:
     places = torch.arange(x.shape[-1], device=x.device)
     here, other = x[..., :, None], x[..., None, :]
     before = _before(other, here, descending)
@@ -67,11 +67,11 @@ def _by_counting(x: Tensor, descending: bool) -> Tensor:
     return torch.where(hit, places, 0).sum(-1)
 
 
-def _by_exchanges(x: Tensor, descending: bool) -> Tensor:
-    """Sort blocks of 2, 4, 8, ... elements: mirrored halves are compared, then their quarters.
+def _bitonic_sort(x: Tensor, descending: bool) -> Tensor:
+    """Return the permutation by a bitonic network over blocks of 2, 4, 8, ... elements.
 
-    Every exchange brings the earlier element to the lower place, so that what would lie past the
-    end never moves, and the length need not be a power of 2.
+    Each block compares mirrored halves first. Every exchange moves the earlier element to the lower
+    index, so that padding past the end would never move: the length need not be a power of 2.
     """
     places = torch.arange(x.shape[-1], device=x.device)
     length = torch.full((), x.shape[-1], dtype=torch.int64, device=x.device)
@@ -88,7 +88,7 @@ def _by_exchanges(x: Tensor, descending: bool) -> Tensor:
         tied = torch.logical_not(torch.logical_or(after, before))
         after = torch.logical_or(after, torch.logical_and(tied, number < index))
         before = torch.logical_or(before, torch.logical_and(tied, index < number))
-        lower, upper = places < partner, places > partner  # onnxruntime chooses no bools
+        lower, upper = places < partner, places > partner  # onnxruntime has no `where` of bools
         taken = torch.logical_or(torch.logical_and(lower, after), torch.logical_and(upper, before))
         quarter = torch.div(block, 4, rounding_mode="trunc")
         half = torch.div(mask, 2, rounding_mode="trunc")
@@ -116,7 +116,7 @@ def _sort(x: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
 
 @FAMILY.decomposes(aten.sort.default, reason=_REASON)
 def sort(x: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the sorted elements and where they were."""
+    """`sort`: the sorted elements and their indices."""
     return _sort(x, dim, descending)
 
 
@@ -124,27 +124,26 @@ def sort(x: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Te
 def sort_stable(
     x: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return the sorted elements and where they were; equal ones keep their order."""
+    """`sort.stable`: the sorted elements and their indices."""
     return _sort(x, dim, descending)
 
 
 @FAMILY.decomposes(aten.argsort.default, reason=_REASON)
 def argsort(x: Tensor, dim: int = -1, descending: bool = False) -> Tensor:
-    """Return where the sorted elements were."""
+    """`argsort`: the indices that sort the tensor."""
     return _sort(x, dim, descending)[1]
 
 
 @FAMILY.decomposes(aten.argsort.stable, reason=_REASON)
 def argsort_stable(x: Tensor, *, stable: bool, dim: int = -1, descending: bool = False) -> Tensor:
-    """Return where the sorted elements were; equal ones keep their order."""
+    """`argsort.stable`: the indices that sort the tensor, with ties in order."""
     return _sort(x, dim, descending)[1]
 
 
-def _first_ones(x: Tensor, k: int, largest: bool) -> Tensor:
-    """Return the indices of the k first elements along the last dimension, found in turn.
+def _extract_extremes(x: Tensor, k: int, largest: bool) -> Tensor:
+    """Return the indices of the k largest or smallest elements along the last dimension.
 
-    Each step takes, of the elements that are left, the extreme value, and the first index that has
-    it. NaN is the largest.
+    Each step takes the extreme of the remaining elements, and its first index. NaN is the largest.
     """
     places = torch.arange(x.shape[-1], device=x.device)
     left = torch.ones_like(x, dtype=torch.int32) != 0
@@ -157,7 +156,7 @@ def _first_ones(x: Tensor, k: int, largest: bool) -> Tensor:
         candidates = torch.where(left, x, lowest if largest else highest)
         extreme = candidates.amax(-1, True) if largest else candidates.amin(-1, True)
         hit = torch.logical_and(left, x == extreme)
-        if missing is not None:  # infinity and NaN are one in x
+        if missing is not None:  # x has infinity in place of NaN
             preferred = torch.logical_and(hit, missing if largest else torch.logical_not(missing))
             none = torch.logical_not(preferred.any(-1, True))
             hit = torch.logical_or(preferred, torch.logical_and(hit, none))
@@ -171,13 +170,13 @@ def _first_ones(x: Tensor, k: int, largest: bool) -> Tensor:
 def topk(
     x: Tensor, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """Return the k largest or smallest elements, in order, and where they are."""
+    """`topk`: the k largest or smallest elements, in order, and their indices."""
     if x.dim() == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
     last = x.movedim(dim, -1)
     key = _ordered(last)
     if is_static(k) and 0 < k <= _MOST_STEPS:
-        index = _first_ones(key, k, largest)
+        index = _extract_extremes(key, k, largest)
     else:
         index = _permutation(key, largest).narrow(-1, 0, k)
     return torch.gather(last, -1, index).movedim(-1, dim), index.movedim(-1, dim)

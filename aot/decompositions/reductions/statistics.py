@@ -18,7 +18,7 @@ aten = torch.ops.aten
 FAMILY = Family("reductions")
 
 
-def _of_rank_zero(operator: OpOverload) -> Decomposition:
+def _lift_rank0(operator: OpOverload) -> Decomposition:
     def decomposition(x: Tensor, dim: Any = None, *_: Any, **kwargs: Any) -> Any:
         if x.dim() or (dim is None and operator not in (aten.argmax.default, aten.argmin.default)):
             return NotImplemented
@@ -38,11 +38,11 @@ for _operator in (
     aten.logsumexp.default,
     aten.prod.dim_int,
 ):
-    FAMILY.enter(_operator, _of_rank_zero(_operator), reason="rank 0 is refused")
+    FAMILY.enter(_operator, _lift_rank0(_operator), reason="rank 0 is refused")
 
 
 def _filled(value: int) -> Decomposition:
-    """Return the filling of a tensor whose sizes vary by the operator that takes the number."""
+    """Return the decomposition of a constant of dynamic sizes to `full`."""
 
     def decomposition(size: Sequence[Any], *, dtype: Any = None, **kwargs: Any) -> Any:
         if all(is_static(extent) for extent in size):
@@ -53,7 +53,7 @@ def _filled(value: int) -> Decomposition:
     return decomposition
 
 
-def _newly_filled(value: int) -> Decomposition:
+def _new_filled(value: int) -> Decomposition:
     fill = _filled(value)
 
     def decomposition(x: Tensor, size: Sequence[Any], *, dtype: Any = None, **_: Any) -> Any:
@@ -65,17 +65,17 @@ def _newly_filled(value: int) -> Decomposition:
 for _operator, _function in (
     (aten.ones.default, _filled(1)),
     (aten.zeros.default, _filled(0)),
-    (aten.new_ones.default, _newly_filled(1)),
-    (aten.new_zeros.default, _newly_filled(0)),
+    (aten.new_ones.default, _new_filled(1)),
+    (aten.new_zeros.default, _new_filled(0)),
 ):
     FAMILY.enter(
         _operator,
         _function,
-        reason="a softmax or a running sum of it does not compile where sizes vary",
+        reason="with dynamic sizes, its softmax or cumulative sum does not compile",
     )
 
 
-def _spread_of_none(operator: OpOverload) -> Decomposition:
+def _var_of_empty(operator: OpOverload) -> Decomposition:
     names = [argument.name for argument in schema_of(operator).arguments[1:]]
 
     def decomposition(x: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -94,12 +94,12 @@ for _packet in (aten.std, aten.std_mean, aten.var, aten.var_mean):
     for _operator in (_packet.default, _packet.dim, _packet.correction):
         FAMILY.enter(
             _operator,
-            _spread_of_none(_operator),
-            reason="of no elements it is NaN; torch.onnx gives 0",
+            _var_of_empty(_operator),
+            reason="NaN for empty tensors, for which torch.onnx gives 0",
         )
 
 
-def _of_all(operator: OpOverload) -> Decomposition:
+def _over_all_dims(operator: OpOverload) -> Decomposition:
     def decomposition(x: Tensor, dim: Sequence[int] = (), keepdim: bool = False) -> Any:
         if list(dim) or x.dim() == 0:
             return NotImplemented
@@ -109,4 +109,4 @@ def _of_all(operator: OpOverload) -> Decomposition:
 
 
 for _operator in (aten.amax.default, aten.amin.default):
-    FAMILY.enter(_operator, _of_all(_operator), reason="torch.onnx wants dimensions")
+    FAMILY.enter(_operator, _over_all_dims(_operator), reason="torch.onnx requires dimensions")

@@ -1,4 +1,4 @@
-"""Rewrites of exported graphs that a decomposition table can't express."""
+"""Rewrites of exported graphs that a decomposition table cannot express."""
 
 from .pipeline import rewrite_graph
 

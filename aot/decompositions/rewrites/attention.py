@@ -1,8 +1,8 @@
-"""Attention masks that leave a row nothing to attend to.
+"""Attention masks with fully masked rows.
 
-The compiler scales scores before it exponentiates, so that a mask of the smallest number overflows
-to -inf and a row without any other score becomes NaN. torch is finite: 0 for rows hidden by -inf or
-False, an average for rows lowered by a large number. Both cost one look at the mask.
+The compiler scales scores before the exponential, so that a mask of the lowest number overflows to
+-inf, and a row without any other score becomes NaN. torch is finite: 0 for rows masked by -inf or
+False, the mean of values for rows masked by a large negative number.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _MASK = 3
 
 
 def rewrite_attention(inserter: Inserter) -> None:
-    """Lower masks no further than half the smallest number, and zero the rows that see nothing."""
+    """Clamp masks to half the lowest number, and set fully masked rows to zero."""
     anchor = inserter.anchor
     mask = anchor.args[_MASK] if len(anchor.args) > _MASK else anchor.kwargs.get("attn_mask")
     if not isinstance(mask, Node):
         return
     floor = torch.finfo(anchor.meta["val"].dtype).min / 2
     if mask.meta["val"].dtype is torch.bool:
-        lowered = _lower_hidden(inserter, mask, anchor.meta["val"].dtype, floor)
+        lowered = _additive_mask(inserter, mask, anchor.meta["val"].dtype, floor)
         seen = inserter.call(aten.any.dim, mask, -1, True)
     else:
         lowered = inserter.call(aten.clamp_min.default, mask, floor)
@@ -41,7 +41,7 @@ def rewrite_attention(inserter: Inserter) -> None:
     inserter.become(aten.where.ScalarOther, seen, attended, 0.0)
 
 
-def _lower_hidden(inserter: Inserter, mask: Node, dtype: torch.dtype, floor: float) -> Node:
+def _additive_mask(inserter: Inserter, mask: Node, dtype: torch.dtype, floor: float) -> Node:
     options: dict[str, Any] = {"dtype": dtype, "device": mask.meta["val"].device}
     zero = inserter.call(aten.full.default, [], 0.0, **options)
     return inserter.call(aten.where.ScalarOther, mask, zero, floor)

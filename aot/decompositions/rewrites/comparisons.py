@@ -1,7 +1,7 @@
-"""Comparisons that the compiler folds wrongly, said in another way.
+"""Comparisons that the compiler folds wrongly, in equivalent forms.
 
-Of float tensors with whole numbers, where the tensor is a constant: `full(2.0) < 1` came out true.
-Of a float tensor with itself, which asks for NaN: `x == x` came out true.
+A constant float tensor compared with an integer: `full(2.0) < 1` was folded to true. A float tensor
+compared with itself, as a test for NaN: `x == x` was folded to true.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TARGETS = (
 
 
 def rewrite_comparison(inserter: Inserter) -> None:
-    """Turn the number that a float tensor is compared with into a float; ask for NaN by name."""
+    """Convert integers that float tensors are compared with to float; test for NaN by `isnan`."""
     tensor, other = inserter.anchor.args
     assert isinstance(tensor, Node)
     if not tensor.meta["val"].dtype.is_floating_point:

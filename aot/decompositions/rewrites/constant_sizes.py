@@ -1,7 +1,7 @@
-"""Sizes that are expressions of others but always the same number, said as that number.
+"""Symbolic sizes with only one possible value, replaced by that value.
 
-The compiler takes a dynamic size never to be 1 where tensors are broadcast, so that adding a tensor
-of size `1 - max(0, 1 - n)` gave wrong numbers. With ranges and guards torch can prove such sizes.
+The compiler assumes in broadcasts that a dynamic size is not 1: adding a tensor of size
+`1 - max(0, 1 - n)` gave wrong results. torch proves such sizes constant from ranges and guards.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...spec.sizes import is_static
 
 
 def fix_constant_sizes(graph: Graph, fake_mode: FakeTensorMode | None) -> None:
-    """Put numbers for symbolic sizes that can have one value only, in the graph's metadata."""
+    """Replace symbolic sizes that have only one possible value in the metadata of a graph."""
     if fake_mode is None:
         return
     for node in graph.nodes:
@@ -40,7 +40,7 @@ def _fixed(value: Any, fake_mode: FakeTensorMode) -> Any:
 
 
 def _number(size: Any) -> Any:
-    """Return the one value that a size can have, or the size."""
+    """Return the only possible value of a size, or the size if there are several."""
     if is_static(size) or size.node.expr.is_Symbol:
         return size
     if statically_known_true(size == 1):

@@ -1,4 +1,4 @@
-"""Tensors without elements, which need no computing and on which the compiler divides by zero."""
+"""Empty tensors, replaced by constants: the compiler divides by zero to compute them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _PRODUCTS = (
 
 
 def fill_empties(graph: Graph) -> None:
-    """Turn what gives a tensor without elements, or sums over none, into constants.
+    """Replace operators with empty results, and products over empty dimensions, by constants.
 
     Args:
         graph: A graph of functional operators, with values in its metadata.
     """
     for node in list(graph.nodes):
-        if node.op == "call_function" and _is_known_without_computing(node):
+        if node.op == "call_function" and _is_trivial(node):
             value = node.meta["val"]
             node.target = aten.full.default
             node.args = (list(value.shape), _zero(value.dtype))
@@ -38,7 +38,7 @@ def fill_empties(graph: Graph) -> None:
     graph.eliminate_dead_code()
 
 
-def _is_known_without_computing(node: Node) -> bool:
+def _is_trivial(node: Node) -> bool:
     value = node.meta.get("val")
     if not isinstance(value, FakeTensor) or not _is_fixed(value):
         return False
@@ -47,10 +47,10 @@ def _is_known_without_computing(node: Node) -> bool:
     )
     if not functional or node.target is aten.full.default:
         return False
-    return value.numel() == 0 or (node.target in _PRODUCTS and _sums_over_none(node))
+    return value.numel() == 0 or (node.target in _PRODUCTS and _contracts_empty(node))
 
 
-def _sums_over_none(node: Node) -> bool:
+def _contracts_empty(node: Node) -> bool:
     return any(
         isinstance(argument, Node) and 0 in _sizes(argument.meta.get("val"))
         for argument in node.args

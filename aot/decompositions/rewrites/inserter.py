@@ -1,4 +1,4 @@
-"""Inserting nodes into an exported graph with the metadata that the importer reads."""
+"""Insertion of nodes into an exported graph, with the metadata that the importer reads."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Target = Callable[..., Any]
 
 
 class Inserter:
-    """Inserts nodes before one node, and rewrites that node itself.
+    """Inserts nodes before an anchor node, and rewrites the anchor in place.
 
-    The node keeps its name and place, so that graph signatures which name it stay right.
+    The anchor is not renamed or moved, so that graph signatures that name it remain valid.
 
     Args:
         anchor: The node to insert before.
@@ -33,7 +33,7 @@ class Inserter:
 
         Args:
             target: An operator overload or a function of symbolic numbers.
-            value: What the call returns, if running `target` can't tell.
+            value: The value of the call, if `target` cannot be evaluated on fake tensors.
         """
         graph = self.anchor.graph
         with graph.inserting_before(self.anchor):
@@ -46,7 +46,7 @@ class Inserter:
         return node
 
     def become(self, target: Target, *args: Any, **kwargs: Any) -> None:
-        """Turn the anchor into another call that has the same value."""
+        """Replace the call of the anchor by another of the same value."""
         self.anchor.target = target
         self.anchor.args = args
         self.anchor.kwargs = kwargs
@@ -59,7 +59,7 @@ class Inserter:
 
 
 def fake_mode_of(nodes: list[Node]) -> FakeTensorMode | None:
-    """Return the fake mode that the values of a graph belong to, if they belong to one."""
+    """Return the fake mode of the values of a graph; None if they have none."""
     values = [node.meta["val"] for node in nodes if isinstance(node.meta.get("val"), torch.Tensor)]
     mode: FakeTensorMode | None = detect_fake_mode(values)
     return mode

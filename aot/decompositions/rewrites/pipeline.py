@@ -1,4 +1,4 @@
-"""All rewrites, in their order."""
+"""Pipeline of all rewrites, in order."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ RULES = {
     **dict.fromkeys(comparisons.TARGETS, comparisons.rewrite_comparison),
     **dict.fromkeys(symint_arithmetic.TARGETS, symint_arithmetic.rewrite_number),
 }
-"""Which function rewrites a call, by its target."""
+"""The rewrite of each call target."""
 
 
 def rewrite_graph(module: GraphModule) -> None:
-    """Rewrite a graph of ATen operators in place, and the graphs of its branches and loop bodies.
+    """Rewrite a graph of ATen operators and its subgraphs in place.
 
     Args:
-        module: Has `val` metadata on its nodes, as `torch.export` and `make_fx` give.
+        module: A module with `val` metadata on its nodes, as from `torch.export` and `make_fx`.
     """
     for child in module.children():
         if isinstance(child, GraphModule):

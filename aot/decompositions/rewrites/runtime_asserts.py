@@ -1,4 +1,4 @@
-"""Nodes that state what is checked elsewhere, and would stop the compiler."""
+"""Runtime asserts of a graph, which the compiler refuses."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ CHECKS = (
     aten.sym_constrain_range_for_size.default,
     check,
 )
-"""Run-time checks: ranges of sizes are checked at the call, from the signature."""
+"""Targets of runtime asserts; ranges of sizes are checked at the call, from the signature."""
 
 
 def drop_checks(graph: Graph) -> None:
-    """Remove checks and whatever is computed only for them."""
+    """Remove runtime asserts, and the nodes that only they use."""
     for node in reversed(list(graph.nodes)):
         if node.op == "call_function" and node.target in CHECKS:
             graph.erase_node(node)

@@ -1,7 +1,7 @@
-"""Sizes computed through floats, such as `int(n * 0.5)`, as exact quotients of integers.
+"""Symbolic floats from which sizes are computed, such as `int(n * 0.5)`, as integer quotients.
 
-Floating-point arithmetic on the host is not exact in the compiled program (a conversion to an
-integer rounds where Python truncates), so that a size must never pass through it.
+Scalar floating-point arithmetic is not exact in the compiled program (a conversion to an integer
+rounds where Python truncates), so that sizes must not depend on it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Quotient:
 
 @dataclass(frozen=True)
 class _Scaled:
-    """An integer that goes through multiplications and divisions by numbers, in floats."""
+    """An integer, multiplied and divided by constants in floating point."""
 
     base: Node
     steps: tuple[tuple[Callable[[Any, Any], Any], float], ...] = ()
@@ -60,9 +60,9 @@ class _Scaled:
 
 
 def quotient_of(number: Node, rounding: Callable[[Any], Any]) -> Quotient | None:
-    """Return a quotient of integers that rounds as the float does, or None if there is none.
+    """Return a quotient of integers that rounds like a float; None if none is known.
 
-    The quotient is compared with the float at each size that is possible (up to 2 ** 20).
+    The quotient is compared with the float for each possible size (at most 2 ** 20).
 
     Args:
         number: The node of the float.
@@ -87,7 +87,7 @@ def quotient_of(number: Node, rounding: Callable[[Any], Any]) -> Quotient | None
 
 
 def _integer(number: Any) -> Any:
-    """Return the integer behind a conversion to float, or None."""
+    """Return an integer operand, without its conversion to float; None for other operands."""
     if isinstance(number, Node) and number.target in _CONVERSIONS:
         number = number.args[0]
     value = number.meta["val"] if isinstance(number, Node) else number
@@ -112,7 +112,7 @@ def _scaled(number: Any) -> _Scaled | None:
 
 
 def bounds(number: Node) -> tuple[int, int]:
-    """Return the least and the greatest value that an integer can take, cut to 2 ** 40."""
+    """Return the range of a symbolic integer, clamped to +-2 ** 40."""
     symbolic = number.meta["val"].node
     found = bound_sympy(symbolic.expr, symbolic.shape_env.var_to_range)
     limit = 1 << 40

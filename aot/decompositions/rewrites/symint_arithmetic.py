@@ -1,4 +1,4 @@
-"""Arithmetic on sizes, said with the scalar operators that the torch dialect has."""
+"""Symbolic integers: arithmetic on sizes by the scalar operators of the torch dialect."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _sym_float(inserter: Inserter, x: _Number) -> None:
 
 
 def _truncate(inserter: Inserter, x: _Number) -> None:
-    """int(x) is floor(x) where x cannot be negative."""
+    """Rewrite int(x) to floor(x), for x that is not negative."""
     if not _is_float(x):
         inserter.become(aten.add.int, _to_int(inserter, x), 0)
     elif isinstance(x, Node) and lowest_value(x) >= 0:
@@ -73,7 +73,7 @@ def _floor(inserter: Inserter, x: _Number) -> None:
 
 
 def _ceil(inserter: Inserter, x: _Number) -> None:
-    """ceil(x) = -floor(-x)."""
+    """Rewrite ceil(x) to -floor(-x)."""
     if not _is_float(x):
         inserter.become(aten.add.int, x, 0)
         return
@@ -98,7 +98,7 @@ def _extreme(of_ints: Any) -> Callable[..., None]:
 
 
 def _if_then_else(inserter: Inserter, chosen: _Number, x: _Number, y: _Number) -> None:
-    """y + chosen * (x - y), on integers."""
+    """Rewrite a choice of integers to y + chosen * (x - y)."""
     if _is_float(x) or _is_float(y):
         return
     step = inserter.call(aten.sub.int, x, y, value=_value(x) - _value(y))
@@ -139,7 +139,7 @@ def _subtract(inserter: Inserter, x: _Number, y: _Number) -> None:
 
 
 def _power(inserter: Inserter, x: _Number, exponent: _Number) -> None:
-    """Multiply repeatedly, for a whole exponent."""
+    """Rewrite a power by a positive integer to repeated multiplication."""
     if _is_float(x) or not isinstance(exponent, int) or exponent < 1:
         return
     product = x
@@ -188,6 +188,6 @@ TARGETS = tuple(_RULES)
 
 
 def rewrite_number(inserter: Inserter) -> None:
-    """Rewrite one call on symbolic numbers that the importer lacks or would get wrong."""
+    """Rewrite a call on symbolic numbers that the importer lacks or imports wrongly."""
     anchor = inserter.anchor
     _RULES[anchor.target](inserter, *anchor.args, **anchor.kwargs)

@@ -1,7 +1,7 @@
-"""Views over dynamic sizes, said as flatten and unflatten of groups of dimensions.
+"""Views of dynamic sizes, as flatten and unflatten of groups of dimensions.
 
-The compiler guesses how the dimensions of a `view` correspond and guesses wrong when several are
-dynamic, without an error. torch knows the sizes as expressions, so we match them here.
+The compiler infers which dimensions of a `view` correspond, wrongly if several are dynamic, and
+without an error. torch has the sizes as symbolic expressions, which are matched here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Group:
 
 
 def rewrite_view(inserter: Inserter) -> None:
-    """Rewrite one view, if any of its sizes is dynamic."""
+    """Rewrite a view that has dynamic sizes."""
     tensor, sizes = inserter.anchor.args
     assert isinstance(tensor, Node) and isinstance(sizes, (list, tuple))
     source = _expressions(tensor.meta["val"].shape)
@@ -56,7 +56,7 @@ def rewrite_view(inserter: Inserter) -> None:
 def _without_minus_one(
     inserter: Inserter, tensor: Node, group: Group, wanted: list[Any]
 ) -> list[Any]:
-    """Return the sizes with -1 computed: the compiler would let it through to the run."""
+    """Return the sizes with -1 replaced by a computed size, which the compiler does not do."""
     shape = tensor.meta["val"].shape
     size: Any = 1
     for axis in group.source:

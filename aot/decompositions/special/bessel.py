@@ -1,4 +1,4 @@
-"""Bessel and Airy functions: fits to torch's own near zero, their asymptotic forms beyond."""
+"""Bessel and Airy functions: fitted polynomials near zero, asymptotic expansions beyond."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAMILY = Family("bessel")
 
 _REASON = "no lowering"
 
-_FAR = 8.0  # from here on the functions oscillate as their asymptotic forms do
+_FAR = 8.0  # from here on the asymptotic expansions are used
 _TERMS_NEAR, _TERMS_FAR = 32, 24
 
 
@@ -67,7 +67,7 @@ def _q1(t: Tensor) -> Tensor:
 
 
 def _waves(x: Tensor, p: Any, q: Any, order: int) -> tuple[Tensor, Tensor]:
-    """Return J and Y for x from `_FAR` on, by the sizes of their waves in and out of phase."""
+    """Return J and Y for x >= `_FAR`, from the amplitudes P and Q of their asymptotic forms."""
     t = _FAR / x
     in_phase, out = (_fit(t, function, 0.0, 1.0, _TERMS_FAR) for function in (p, q))
     size = torch.sqrt(2 / (math.pi * x)) * math.sqrt(0.5)
@@ -131,7 +131,7 @@ def bessel_y1(x: Tensor) -> Tensor:
     return _at_zero(x, _two_ranges(size, near, lambda far: _waves(far, _p1, _q1, 1)[1]), -math.inf)
 
 
-_BEND = 2.0  # up to here the modified functions are fitted without their logarithm
+_BEND = 2.0  # up to here K is fitted without its logarithmic term
 
 
 def _k0_without_logarithm(x: Tensor) -> Any:

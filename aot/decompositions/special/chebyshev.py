@@ -1,4 +1,4 @@
-"""Polynomials fitted to functions that the compiler lacks, evaluated with plain arithmetic."""
+"""Chebyshev series: coefficients by interpolation, evaluation by Clenshaw's recurrence."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def chebyshev_coefficients(
     """Return Chebyshev coefficients of `function` on an interval, by interpolation in float64.
 
     Args:
-        function: Takes and returns a real float64 tensor; named functions are fitted once.
-        low: Where the interval starts.
-        high: Where it ends.
-        terms: How many coefficients.
+        function: Takes and returns a real float64 tensor. Results are cached by function object.
+        low: The lower end of the interval.
+        high: The upper end.
+        terms: The number of coefficients.
 
     Example:
         >>> [abs(round(c, 6)) for c in chebyshev_coefficients(torch.square, -1.0, 1.0, 3)]
@@ -43,10 +43,10 @@ def chebyshev(x: Tensor, coefficients: tuple[float, ...], low: float, high: floa
     """Return the Chebyshev series at x by Clenshaw's recurrence.
 
     Args:
-        x: Real tensor; what lies outside the interval is clamped to it.
-        coefficients: As from `chebyshev_coefficients`.
-        low: Where the interval starts.
-        high: Where it ends.
+        x: A real tensor; it is clamped to the interval.
+        coefficients: Coefficients as `chebyshev_coefficients` returns them.
+        low: The lower end of the interval.
+        high: The upper end.
     """
     scaled = ((x.clamp(low, high) - low) * 2 - (high - low)) / (high - low)
     next_, after = torch.zeros_like(scaled), torch.zeros_like(scaled)

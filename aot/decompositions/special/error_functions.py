@@ -1,4 +1,4 @@
-"""Special functions, by their classical expansions and by polynomials fitted to torch's own."""
+"""Special functions (gamma, zeta, error, modified Bessel), by expansions and fitted polynomials."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _NO_LOWERING = "no lowering in the torch dialect"
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 """The Bernoulli numbers of even order, from the second."""
 
-_TERMS, _LEAST = 48, -40.0  # of the zeta function: terms added one by one, least argument
-_SHIFT = 8  # recurrences carry arguments up to here, where the asymptotic series are exact
+_TERMS, _LEAST = 48, -40.0  # zeta function: terms summed one by one, smallest argument q
+_SHIFT = 8  # arguments are raised by this much, to where the asymptotic series are exact
 
 
 def _enter(operator: Any) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
@@ -51,7 +51,7 @@ def log_gamma_of_positive(x: Tensor) -> Tensor:
 
 @_enter(aten.lgamma.default)
 def lgamma(x: Tensor) -> Tensor:
-    """Return the logarithm of the size of the gamma function, by reflection left of 1/2."""
+    """Return log |gamma(x)|, by reflection for x < 1/2."""
     mirrored = x < 0.5
     positive = log_gamma_of_positive(torch.where(mirrored, 1 - x, x))
     part = x - torch.round(x)
@@ -89,12 +89,12 @@ def _hurwitz(s: Any, q: Tensor, odd: Any) -> Any:
 
     Args:
         s: A number, or a tensor, above 1.
-        q: Where q is negative, s must be whole; NaN comes out where it is below `_LEAST`.
-        odd: Whether s is an odd number; a bool or a tensor.
+        q: A tensor; negative only where s is an integer. The result is NaN below `_LEAST`.
+        odd: Whether s is an odd integer; a bool or a tensor.
     """
     total = torch.zeros_like(q)
     for n in range(_TERMS):
-        size = (q + n).abs() ** -s  # the compiler's power of a negative number is NaN
+        size = (q + n).abs() ** -s  # the compiler gives NaN for powers of negative numbers
         total = total + torch.where((q + n < 0) & odd, -size, size)
     end = q + _TERMS
     total = total + end ** (1 - s) / (s - 1) + 0.5 * end**-s
@@ -112,11 +112,11 @@ def zeta(s: Tensor, q: Tensor) -> Any:
     """Return the Hurwitz zeta function."""
     dtype = torch.result_type(floating(s), floating(q))
     s, q = in_single(s.to(dtype)), in_single(q.to(dtype))
-    whole = torch.logical_and(q <= 0, q == torch.floor(q))
+    pole = torch.logical_and(q <= 0, q == torch.floor(q))
     nan, inf = torch.full_like(s * q, math.nan), torch.full_like(s * q, math.inf)
     sums = _hurwitz(torch.where(s > 1, s, torch.full_like(s, 2.0)), q, torch.remainder(s, 2) == 1)
     fraction = torch.logical_and(q <= 0, s != torch.floor(s))
-    result = torch.where(whole, inf, torch.where(fraction, nan, sums))
+    result = torch.where(pole, inf, torch.where(fraction, nan, sums))
     result = torch.where(s < 1, nan, torch.where(s == 1, inf, result))
     return result.to(dtype)
 
@@ -132,7 +132,7 @@ def _i1e_tail(t: Tensor) -> Tensor:
 
 
 def _fitted(size: Tensor, near: Any, far: Any) -> Tensor:
-    """Return a function of x >= 0 from its fits on [0, 8] and, times sqrt(x), in 8 / x."""
+    """Return f(x) for x >= 0, from fits of f on [0, 8] and of sqrt(x) f(x) in 8 / x beyond."""
     low = chebyshev(size, chebyshev_coefficients(near, 0.0, 8.0, 32), 0.0, 8.0)
     reciprocal = 8 / size.clamp(min=8.0)
     high = chebyshev(reciprocal, chebyshev_coefficients(far, 0.0, 1.0, 26), 0.0, 1.0)
@@ -167,8 +167,15 @@ def i1(x: Tensor) -> Tensor:
 
 
 def _erfinv_ratio(w: Tensor) -> Tensor:
+    """Return erfinv(x) / x for w = -log(1 - x^2), in float64."""
     x = torch.sqrt(-torch.expm1(-w))
-    return torch.where(w < 1e-12, math.sqrt(math.pi) / 2, torch.erfinv(x) / x)
+    result = torch.erfinv(x.clamp(max=0.9))
+    beyond = torch.sqrt(w.clamp(min=1.0))
+    for _ in range(8):  # Newton's method for log erfc(y) = log(1 - x), where x rounds to 1
+        excess = torch.special.log_ndtr(-math.sqrt(2) * beyond) + math.log(2) + w + torch.log1p(x)
+        beyond = beyond + excess * torch.special.erfcx(beyond) * math.sqrt(math.pi) / 2
+    result = torch.where(x < 0.9, result, beyond)
+    return torch.where(w < 1e-12, math.sqrt(math.pi) / 2, result / x)
 
 
 def _erfinv_ratio_of_root(root: Tensor) -> Tensor:
@@ -181,7 +188,7 @@ def erfinv(x: Tensor) -> Tensor:
     w = -torch.log((1 - x) * (1 + x))
     near = chebyshev(w, chebyshev_coefficients(_erfinv_ratio, 0.0, 6.0, 24), 0.0, 6.0)
     root = torch.sqrt(w.clamp(min=5.0))
-    high = 5.9
+    high = 6.1
     far = chebyshev(root, chebyshev_coefficients(_erfinv_ratio_of_root, 2.2, high, 24), 2.2, high)
     result = x * torch.where(w < 5, near, far)
     result = torch.where(x.abs() == 1, torch.copysign(torch.full_like(x, math.inf), x), result)

@@ -1,4 +1,4 @@
-"""float64 functions for which the compiler would call a C library that is not there."""
+"""Functions of float64 that the compiler would lower to calls of a C library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .chebyshev import chebyshev, chebyshev_coefficients
 
 aten = torch.ops.aten
 
-FAMILY = Family("doubles")
+FAMILY = Family("float64")
 
 _NO_LIBRARY = "in float64 the lowering calls a C function that is not linked"
 
@@ -22,7 +22,7 @@ def _is_double(*values: Any) -> bool:
 
 
 def _scaled_erfc(t: Tensor) -> Tensor:
-    """exp(x^2) erfc(x) as a smooth function of t = 2 / (2 + x) in [0, 1]."""
+    """Return exp(x^2) erfc(x) as a smooth function of t = 2 / (2 + x) in [0, 1]."""
     return torch.where(t == 0, 0.0, torch.special.erfcx(2 / t.clamp(min=1e-300) - 2))
 
 
@@ -39,7 +39,7 @@ def erfc_of_positive(x: Tensor) -> Tensor:
 
 
 def erf_near_zero(x: Tensor) -> Any:
-    """Return erf(x) for |x| < 1 by its series, which keeps the relative accuracy at 0."""
+    """Return erf(x) for |x| < 1 by its power series, accurate relative to its size at 0."""
     square, term, total = x * x, x, x
     for n in range(1, 24):
         term = term * square * (-1.0 / n)
@@ -60,7 +60,7 @@ def erf(x: Tensor) -> Any:
 
 @FAMILY.decomposes(aten.gelu.default, reason=_NO_LIBRARY)
 def gelu(x: Tensor, *, approximate: str = "none") -> Any:
-    """Return x times the normal distribution function, or its tanh approximation."""
+    """`gelu`: x times the normal distribution function, or its tanh approximation."""
     if not _is_double(x):
         return NotImplemented
     if approximate == "tanh":
@@ -71,7 +71,7 @@ def gelu(x: Tensor, *, approximate: str = "none") -> Any:
 
 @FAMILY.decomposes(aten.tanh.default, reason=_NO_LIBRARY)
 def tanh(x: Tensor) -> Any:
-    """Return tanh by e ** (-2 |x|) - 1."""
+    """Return tanh from expm1(-2 |x|)."""
     if not _is_double(x):
         return NotImplemented
     shrunk = torch.expm1(-2 * x.abs())
@@ -81,7 +81,7 @@ def tanh(x: Tensor) -> Any:
 
 @FAMILY.decomposes(aten.fmod.Tensor, aten.fmod.Scalar, reason=_NO_LIBRARY)
 def fmod(x: Tensor, y: Any) -> Any:
-    """Return x - trunc(x / y) * y; x itself where y, which may be infinite, is larger."""
+    """`fmod`: x - trunc(x / y) * y, and x where |y| > |x|, also for infinite y."""
     if not _is_double(x, y):
         return NotImplemented
     quotient = torch.trunc(x / y)
@@ -90,7 +90,7 @@ def fmod(x: Tensor, y: Any) -> Any:
 
 @FAMILY.decomposes(aten.remainder.Tensor, aten.remainder.Scalar, reason=_NO_LIBRARY)
 def remainder(x: Tensor, y: Any) -> Any:
-    """Return the remainder with the sign of y."""
+    """`remainder`: the remainder with the sign of the divisor."""
     if not _is_double(x, y):
         return NotImplemented
     rest = torch.fmod(x, y)
@@ -98,9 +98,9 @@ def remainder(x: Tensor, y: Any) -> Any:
     return torch.where(differs, rest + y, rest)
 
 
-@FAMILY.decomposes(aten.linspace.default, reason="the lowering steps in float32")
+@FAMILY.decomposes(aten.linspace.default, reason="the lowering computes in float32")
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, **kwargs: Any) -> Any:
-    """Return evenly spaced float64 numbers, counted from the nearer end as torch does."""
+    """`linspace` of float64, computed from the nearer end as torch does."""
     if dtype is not torch.float64 or steps < 2:
         return NotImplemented
     step = (end - start) / (steps - 1)

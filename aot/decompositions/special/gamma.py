@@ -43,7 +43,7 @@ def _series(a: Tensor, x: Tensor) -> Any:
 
 
 def _fraction(a: Tensor, x: Tensor) -> Any:
-    """Return the continued fraction of the upper function, for x from a + 1 on, by Lentz."""
+    """Return the continued fraction of the upper function for x >= a + 1, by Lentz's method."""
 
     def going(
         k: Tensor, b: Tensor, c: Tensor, d: Tensor, h: Tensor, r: Tensor, a: Tensor
@@ -93,7 +93,7 @@ def _parts(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor, torch.dtype]:
 
 
 def _limits(a: Tensor, x: Tensor) -> list[tuple[Tensor, float]]:
-    """Return where the lower function is a limit, and which."""
+    """Return masks of arguments at which the lower function has a limit, with its value."""
     both = torch.logical_or(torch.logical_and(a == 0, x == 0), torch.isinf(a) & torch.isinf(x))
     wrong = torch.logical_or(torch.logical_or(a < 0, x < 0), torch.isnan(a + x))
     return [

@@ -1,4 +1,4 @@
-"""Orthogonal polynomials: by their closed forms, or by their recurrences in a loop."""
+"""Orthogonal polynomials, by closed forms or by recurrences in a loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HIGHEST_HERMITE = 128
 
 
 def _operands(x: Any, degree: Any) -> tuple[Tensor, Tensor, torch.dtype]:
-    """Return x and the whole degree as tensors to compute with, and the type of the result."""
+    """Return x and the truncated degree, broadcast and promoted, and the type of the result."""
     dtype = torch.result_type(x, degree)
     dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
     device = (x if isinstance(x, Tensor) else degree).device
@@ -36,9 +36,9 @@ def _enter(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]
 
     def enter(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         def decomposition(x: Any, degree: Any) -> Tensor:
-            argument, whole, dtype = _operands(x, degree)
-            value = function(argument, whole)
-            return torch.where(whole < 0, torch.zeros_like(value), value).to(dtype)
+            argument, truncated, dtype = _operands(x, degree)
+            value = function(argument, truncated)
+            return torch.where(truncated < 0, torch.zeros_like(value), value).to(dtype)
 
         packet = getattr(aten, f"special_{name}")
         for overload in (packet.default, packet.x_scalar, packet.n_scalar):
@@ -53,7 +53,7 @@ def _odd(degree: Tensor) -> Tensor:
 
 
 def _angles(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return whether |x| < 1, the angle whose cosine is |x| there, and what it is beyond."""
+    """Return whether |x| < 1, and the angles acos |x| (inside) and acosh |x| (outside)."""
     size = x.abs()
     inside = size < 1
     angle = torch.acos(torch.where(inside, size, torch.zeros_like(size)))
@@ -62,7 +62,7 @@ def _angles(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _ratio(x: Tensor, times: Tensor, below: float, function: Any, wide: Any) -> Tensor:
-    """Return function(times a) / function(below a), a being the angle of |x|; `wide` beyond 1."""
+    """Return f(times a) / f(below a) for the angle a of |x|; f is `wide` for |x| > 1."""
     inside, angle, far = _angles(x)
     near = function(times * angle) / function(below * angle)
     return torch.where(inside, near, wide(times * far) / wide(below * far))
@@ -124,7 +124,7 @@ Step = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 def _climb(x: Tensor, degree: Tensor, first: Tensor, step: Step) -> Tensor:
-    """Return the polynomial of each degree, from degrees 0 (1) and 1 (`first`) upwards."""
+    """Return the polynomial of each degree, by recurrence from degrees 0 (1) and 1 (`first`)."""
     zero, one = torch.zeros_like(x), torch.ones_like(x)
     if x.numel() == 0:
         return zero

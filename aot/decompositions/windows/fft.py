@@ -1,7 +1,7 @@
 """Fourier transforms as matrix products.
 
-A length is split into factors (the four-step form of the fast transform) until each is short enough
-for one product, so that long transforms cost n times the sum of their factors.
+Lengths are factorised (four-step FFT) until each factor is short enough for one matrix product, so
+that a transform of n elements costs n times the sum of the factors.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ..registry import Family
 
 aten = torch.ops.aten
 
-FAMILY = Family("fourier")
+FAMILY = Family("fft")
 
 _LONGEST_PRODUCT = 128
 _NO_LOWERING = "no lowering in the torch dialect"
 
-_BY_ROOT, _BY_LENGTH = 1, 2  # torch's numbers for the kinds of normalisation
+_BY_ROOT, _BY_LENGTH = 1, 2  # the codes of torch for normalisations
 
 
 def _turns(rows: int, columns: int, length: int, like: Tensor) -> tuple[Tensor, Tensor]:
@@ -81,7 +81,7 @@ def _over(parts: tuple[Tensor, Tensor], dim: int, sign: float) -> tuple[Tensor, 
 
 @FAMILY.decomposes(aten._fft_c2c.default, reason=_NO_LOWERING)
 def complex_to_complex(x: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Tensor:
-    """Return the transform over some dimensions."""
+    """`_fft_c2c`: the complex transform over some dimensions."""
     parts = (torch.real(x), torch.imag(x))
     for each in dim:
         parts = _over(parts, each, -1.0 if forward else 1.0)
@@ -91,7 +91,7 @@ def complex_to_complex(x: Tensor, dim: Sequence[int], normalization: int, forwar
 
 @FAMILY.decomposes(aten._fft_r2c.default, reason=_NO_LOWERING)
 def real_to_complex(x: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
-    """Return the transform of real numbers; one-sided in the last of the dimensions."""
+    """`_fft_r2c`: the transform of real numbers; one-sided in the last of the dimensions."""
     parts = (x, torch.zeros_like(x))
     for each in reversed(dim):
         parts = _over(parts, each, -1.0)
@@ -104,7 +104,7 @@ def real_to_complex(x: Tensor, dim: Sequence[int], normalization: int, onesided:
 
 @FAMILY.decomposes(aten._fft_c2r.default, reason=_NO_LOWERING)
 def complex_to_real(x: Tensor, dim: Sequence[int], normalization: int, length: Any) -> Any:
-    """Return the inverse of the one-sided transform; `length` is that of the last dimension."""
+    """`_fft_c2r`: the inverse of the one-sided transform, of `length` in the last dimension."""
     parts = (torch.real(x), torch.imag(x))
     for each in dim[:-1]:
         parts = _over(parts, each, 1.0)

@@ -1,4 +1,4 @@
-"""Resizing, by linear interpolation or by single pixels, one dimension after the other."""
+"""Interpolation: linear, nearest and antialiased resizing, and sampling of 3-D grids."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ import torch
 from torch import Tensor
 
 from ...spec.sizes import is_static
+from ..broadcasting import along
 from ..registry import Family
 
 aten = torch.ops.aten
 
-FAMILY = Family("sampling")
+FAMILY = Family("interpolate")
 
 _NO_LOWERING = "no lowering"
 
 
-def whole(size: Any) -> Any:
-    """Return a size, computed in floating point, cut to an integer."""
-    cut: Any = torch.sym_int
-    return cut(size)
+def truncated(size: Any) -> Any:
+    """Return a size that was computed in floating point, truncated to an integer."""
+    truncate: Any = torch.sym_int
+    return truncate(size)
 
 
 def _linear(x: Tensor, dim: int, size: Any, align_corners: bool, scale: float | None) -> Tensor:
-    """Return x resized in one dimension; `scale` is the factor that the user gave, if any."""
+    """Return x resized linearly in one dimension; `scale` is the factor given, if any."""
     old = x.shape[dim]
     place = torch.arange(size, device=x.device).to(torch.float32)
     if align_corners:
@@ -36,7 +37,7 @@ def _linear(x: Tensor, dim: int, size: Any, align_corners: bool, scale: float | 
     first = source.to(torch.int64).clamp(max=old - 1)
     second = (first + 1).clamp(max=old - 1)
     weight = (source - first.to(torch.float32)).to(x.dtype)
-    weight = weight.reshape([-1 if axis == dim else 1 for axis in range(x.dim())])
+    weight = along(weight, dim, x.dim())
     low, high = x.index_select(dim, first), x.index_select(dim, second)
     return low + (high - low) * weight
 
@@ -61,12 +62,12 @@ def upsample_by_factor(
     align_corners: bool,
     scale_factors: Sequence[float] | None,
 ) -> Tensor:
-    """Return x resized to a size or by factors."""
+    """`upsample_linear1d.vec` and its kind: x resized to a size or by factors."""
     if output_size is not None:
         return _resize(x, output_size, align_corners, [None] * len(output_size))
     assert scale_factors is not None
     pairs = zip(x.shape[2:], scale_factors, strict=True)
-    sizes = [whole(size * factor) for size, factor in pairs]
+    sizes = [truncated(size * factor) for size, factor in pairs]
     return _resize(x, sizes, align_corners, scale_factors)
 
 
@@ -79,7 +80,7 @@ def upsample_by_factor(
 def upsample_to_size(
     x: Tensor, output_size: Sequence[Any], align_corners: bool, *scales: float | None, **named: Any
 ) -> Tensor:
-    """Return x resized to a size; the factors decide where the points are."""
+    """`upsample_linear1d` and its kind: x resized to a size, sampled at the given factors."""
     names = [f"scales_{letter}" for letter in "dhw"[-len(output_size) :]]
     if len(output_size) == 1:
         names = ["scales"]
@@ -90,10 +91,10 @@ def upsample_to_size(
 def _nearest(
     x: Tensor, output_size: Sequence[Any] | None, scales: Sequence[float | None], centre: float
 ) -> Tensor:
-    """Return x resized by single pixels; `centre` is where in an output pixel its place is read."""
+    """Return x resized to the nearest pixel, sampled at offset `centre` in each output pixel."""
     for axis, scale in enumerate(scales, 2):
         old = x.shape[axis]
-        size = output_size[axis - 2] if output_size else whole(old * (scale or 1))
+        size = output_size[axis - 2] if output_size else truncated(old * (scale or 1))
         step = 1 / scale if scale else old / size
         place = torch.arange(size, device=x.device).to(torch.float32)
         place = (place + centre if centre else place) * step
@@ -105,12 +106,12 @@ def _nearest(
     aten.upsample_nearest1d.vec,
     aten.upsample_nearest2d.vec,
     aten.upsample_nearest3d.vec,
-    reason="factors that are not whole compute in float64, which does not compile",
+    reason="fractional factors are computed in float64, which does not compile",
 )
 def nearest_by_factor(
     x: Tensor, output_size: Sequence[Any] | None, scale_factors: Sequence[float] | None
 ) -> Any:
-    """Return x resized by the nearest pixel, for factors that are not whole."""
+    """`upsample_nearest.vec` for fractional factors."""
     if not scale_factors or all(float(factor).is_integer() for factor in scale_factors):
         return NotImplemented
     return _nearest(x, output_size, scale_factors, centre=0.0)
@@ -120,18 +121,20 @@ def nearest_by_factor(
     aten._upsample_nearest_exact1d.vec,
     aten._upsample_nearest_exact2d.vec,
     aten._upsample_nearest_exact3d.vec,
-    reason="torch's own decomposition gives wrong numbers in float32",
+    reason="the decomposition of torch is wrong in float32",
 )
 def nearest_exact(
     x: Tensor, output_size: Sequence[Any] | None, scale_factors: Sequence[float] | None
 ) -> Tensor:
-    """Return x resized by the pixel whose centre is nearest."""
+    """`_upsample_nearest_exact.vec`: x resized to the pixel with the nearest centre."""
     scales: Sequence[float | None] = scale_factors or [None] * (x.dim() - 2)
     return _nearest(x, output_size, scales, centre=0.5)
 
 
-def _smoothing(old: int, size: int, align_corners: bool, scale: float | None, like: Tensor) -> Any:
-    """Return the weights [size, old] of a resize by triangles as wide as the pixels skipped."""
+def _antialias_weights(
+    old: int, size: int, align_corners: bool, scale: float | None, like: Tensor
+) -> Any:
+    """Return the weights [size, old] of a triangle filter as wide as the sampling step."""
     if align_corners:
         step = (old - 1) / (size - 1) if size > 1 else 0.0
     else:
@@ -144,19 +147,19 @@ def _smoothing(old: int, size: int, align_corners: bool, scale: float | None, li
 
 
 @FAMILY.decomposes(aten._upsample_bilinear2d_aa.default, reason=_NO_LOWERING)
-def resize_smoothly(
+def upsample_antialiased(
     x: Tensor,
     output_size: Sequence[Any],
     align_corners: bool,
     scales_h: float | None = None,
     scales_w: float | None = None,
 ) -> Any:
-    """Return x resized linearly, with all pixels counted where it gets smaller."""
+    """`_upsample_bilinear2d_aa`: x resized linearly, with an antialiasing filter."""
     rows, columns = x.shape[-2:]
     if not all(is_static(size) for size in (rows, columns, *output_size)):
         return NotImplemented
-    down = _smoothing(rows, output_size[0], align_corners, scales_h, x)
-    across = _smoothing(columns, output_size[1], align_corners, scales_w, x)
+    down = _antialias_weights(rows, output_size[0], align_corners, scales_h, x)
+    across = _antialias_weights(columns, output_size[1], align_corners, scales_w, x)
     return torch.matmul(down, torch.matmul(x, across.T))
 
 
@@ -164,7 +167,7 @@ def resize_smoothly(
 def grid_sampler_3d(
     x: Tensor, grid: Tensor, interpolation: int, padding: int, align_corners: bool
 ) -> Any:
-    """Return x [n, c, depth, height, width] read at points, by 8 neighbours (0) or one (1)."""
+    """`grid_sampler_3d`: x [n, c, depth, height, width] sampled trilinearly (0) or nearest (1)."""
     sizes = x.shape[-3:]
     # The last dimension of the grid is x, y, z: the sizes from the last to the first.
     points = [
@@ -186,7 +189,7 @@ def grid_sampler_3d(
 
 
 def _in_pixels(point: Tensor, size: Any, padding: int, align_corners: bool) -> Any:
-    """Return coordinates from -1 to 1 in pixels, kept within the borders (1) or mirrored (2)."""
+    """Return coordinates in [-1, 1] as pixels, clamped to the borders (1) or reflected (2)."""
     place = (point + 1) / 2 * (size - 1) if align_corners else ((point + 1) * size - 1) / 2
     if padding == 2:
         low, span = (0.0, size - 1.0) if align_corners else (-0.5, 1.0 * size)
@@ -199,7 +202,7 @@ def _in_pixels(point: Tensor, size: Any, padding: int, align_corners: bool) -> A
 
 
 def _read(x: Tensor, places: Sequence[Tensor]) -> Tensor:
-    """Return the pixels at whole coordinates [n, ...], 0 outside."""
+    """Return the pixels at integer coordinates [n, ...], 0 outside."""
     sizes = x.shape[2:]
     flat = torch.zeros((), dtype=torch.int64, device=x.device)
     inside = torch.ones((), dtype=torch.int32, device=x.device) != 0

@@ -1,4 +1,4 @@
-"""Padding: constant padding that also cuts, and the other modes as a choice of indices."""
+"""Padding: constant padding with negative amounts, and the other modes by index_select."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ def _constant(x: Tensor, pad: Sequence[Any], value: Any) -> Any:
 
 
 def padded_or_cut(x: Tensor, pad: Sequence[Any], value: Any) -> Tensor:
-    """Return a tensor that is cut where padding is negative, then padded by what is left.
+    """Return a tensor cropped where padding is negative, then padded by the positive amounts.
 
     Args:
         x: The tensor.
         pad: Two amounts for each dimension, the last dimension first, as for `F.pad`.
-        value: What to pad with.
+        value: The value of the padding.
     """
     for position in range(0, len(pad), 2):
         dim = x.dim() - 1 - position // 2
         before, after = (max(0, -amount) for amount in pad[position : position + 2])
         if before or after:
             x = x.narrow(dim, before, x.shape[dim] - before - after)
-    kept = [max(0, amount) for amount in pad]
-    if not any(kept):
+    positive = [max(0, amount) for amount in pad]
+    if not any(positive):
         return x.clone()
     if all(is_static(size) for size in x.shape):
-        return torch.constant_pad_nd(x, kept, value)
-    for position in range(0, len(kept), 2):  # torch's own kernel would fix the dynamic sizes
+        return torch.constant_pad_nd(x, positive, value)
+    for position in range(0, len(positive), 2):  # torch's kernel would specialise the sizes
         dim = x.dim() - 1 - position // 2
         before, after = (
             x.new_full((*x.shape[:dim], amount, *x.shape[dim + 1 :]), value)
-            for amount in kept[position : position + 2]
+            for amount in positive[position : position + 2]
         )
         x = torch.cat([before, x, after], dim)
     return x
@@ -86,21 +86,21 @@ def _by_index(x: Tensor, pad: Sequence[Any], source: _Index) -> Tensor:
 
 
 @FAMILY.decomposes(
-    aten.pad.default, reason="negative amounts give wrong numbers; reflect and circular fail"
+    aten.pad.default, reason="wrong results for negative amounts; reflect and circular fail"
 )
 def pad(x: Tensor, amounts: Sequence[Any], mode: str = "constant", value: Any = None) -> Any:
-    """Return the padded tensor."""
+    """`pad`: padding in any mode."""
     if mode == "constant":
         return _constant(x, amounts, value)
-    if mode == "circular" and _cuts(amounts):  # what is left after cutting is what wraps
+    if mode == "circular" and _cuts(amounts):  # the cropped tensor is what wraps
         cut = torch.constant_pad_nd(x, [min(0, amount) for amount in amounts])
         return _by_index(cut, [max(0, amount) for amount in amounts], _wrapped)
     return _by_index(x, amounts, _MODES[mode])
 
 
-@FAMILY.decomposes(aten.constant_pad_nd.default, reason="negative amounts give wrong numbers")
+@FAMILY.decomposes(aten.constant_pad_nd.default, reason="wrong results for negative amounts")
 def constant_pad_nd(x: Tensor, amounts: Sequence[Any], value: Any = 0) -> Any:
-    """Return the padded tensor."""
+    """`constant_pad_nd` with negative amounts."""
     return _constant(x, amounts, value)
 
 
@@ -111,7 +111,7 @@ def constant_pad_nd(x: Tensor, amounts: Sequence[Any], value: Any = 0) -> Any:
     reason="the lowering fails on small sizes",
 )
 def reflection_pad(x: Tensor, amounts: Sequence[Any]) -> Tensor:
-    """Return the padded tensor by a choice of indices."""
+    """`reflection_pad`, by index_select."""
     return _by_index(x, amounts, _reflected)
 
 
@@ -122,5 +122,5 @@ def reflection_pad(x: Tensor, amounts: Sequence[Any]) -> Tensor:
     reason="the lowering fails on negative amounts",
 )
 def replication_pad(x: Tensor, amounts: Sequence[Any]) -> Any:
-    """Return the padded tensor by a choice of indices, if it is also cut."""
+    """`replication_pad` with negative amounts, by index_select."""
     return _by_index(x, amounts, _replicated) if _cuts(amounts) else NotImplemented

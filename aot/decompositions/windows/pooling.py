@@ -1,10 +1,9 @@
-"""Pooling and convolution of inputs without a batch, and pooling to a single row or column."""
+"""Pooling with a single window, with a divisor, and with or without a batch."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,6 +13,7 @@ from ...compat.operators import OpOverload
 from ...compat.pytrees import tree_map
 from ...spec.sizes import is_static
 from ..registry import Decomposition, Family
+from .explicit_padding import REASON, each, explicit_padding, windows_of
 from .padding import padded_or_cut
 
 aten = torch.ops.aten
@@ -46,7 +46,7 @@ _WINDOWED = (
     (aten.max_pool2d_with_indices.default, 2),
     (aten.max_pool3d_with_indices.default, 3),
 )
-"""Operators over windows, and over how many dimensions."""
+"""Operators over windows, with the number of their spatial dimensions."""
 
 
 def _batched(operator: OpOverload, dimensions: int) -> Decomposition:
@@ -59,16 +59,16 @@ def _batched(operator: OpOverload, dimensions: int) -> Decomposition:
 
 
 for _operator, _dimensions in _WINDOWED:
-    FAMILY.enter(_operator, _batched(_operator, _dimensions), reason="the lowering wants a batch")
+    FAMILY.enter(
+        _operator,
+        _batched(_operator, _dimensions),
+        reason="the lowering requires a batch dimension",
+    )
 
 
-def each(value: int | Sequence[int], count: int) -> list[int]:
-    """Return a value for each of some dimensions, where one may stand for all."""
-    values = [value] if isinstance(value, int) else list(value)
-    return values * count if len(values) == 1 else values
+def _single_mean(operator: OpOverload, dimensions: int) -> Decomposition:
+    """Return the mean pooling of an input that is cut to the window where there is only one."""
 
-
-def _cut_to_reach(operator: OpOverload, dimensions: int) -> Decomposition:
     def decomposition(
         x: Tensor,
         kernel: Sequence[int],
@@ -79,14 +79,11 @@ def _cut_to_reach(operator: OpOverload, dimensions: int) -> Decomposition:
     ) -> Any:
         if any(each(padding, dimensions)) or any(args) or any(kwargs.values()):
             return NotImplemented
-        windows = each(kernel, dimensions)
         cut = x
-        for axis, (window, step) in enumerate(
-            zip(windows, each(stride or kernel, dimensions), strict=True), x.dim() - dimensions
-        ):
-            size = x.shape[axis]
-            if is_static(size) and window < size < window + step:
-                cut = cut.narrow(axis, 0, window)
+        windows = windows_of(x.shape[-dimensions:], kernel, stride)
+        for axis, window in enumerate(windows, x.dim() - dimensions):
+            if window.is_inexact:
+                cut = cut.narrow(axis, 0, window.kernel)
         return NotImplemented if cut is x else operator(cut, kernel, stride)
 
     return decomposition
@@ -99,16 +96,9 @@ for _operator, _dimensions in (
 ):
     FAMILY.enter(
         _operator,
-        _cut_to_reach(_operator, _dimensions),
-        reason="where a dimension of the result is 1, the input must be as long as the window",
+        _single_mean(_operator, _dimensions),
+        reason=REASON,
     )
-
-
-def _windows(size: int, window: int, step: int, padding: int, ceil_mode: bool) -> int:
-    """Return how many windows torch takes; none may start in the padding at the end."""
-    span = size + 2 * padding - window + (step - 1 if ceil_mode else 0)
-    count = span // step + 1
-    return count - 1 if ceil_mode and (count - 1) * step >= size + padding else count
 
 
 def _with_divisor(operator: OpOverload, dimensions: int) -> Decomposition:
@@ -126,16 +116,15 @@ def _with_divisor(operator: OpOverload, dimensions: int) -> Decomposition:
             return NotImplemented
         if ceil_mode and not all(is_static(size) for size in sizes):
             return NotImplemented
-        windows, steps = each(kernel, dimensions), each(stride or kernel, dimensions)
+        kernel, steps = each(kernel, dimensions), each(stride or kernel, dimensions)
         margins = each(padding, dimensions)
         if ceil_mode:
-            ends: list[int] = []
-            for size, window, step, margin in zip(sizes, windows, steps, margins, strict=True):
-                last = (_windows(size, window, step, margin, True) - 1) * step
-                ends = [margin, last + window - margin - size, *ends]
+            windows = windows_of(sizes, kernel, steps, margins, ceil_mode=True)
+            ends = explicit_padding(windows, to_last=True)
+            assert ends is not None
             x, margins = padded_or_cut(x, ends, 0.0), [0] * dimensions
-        mean = operator(x, windows, steps, margins)
-        return mean * (math.prod(windows) / divisor_override)
+        mean = operator(x, kernel, steps, margins)
+        return mean * (math.prod(kernel) / divisor_override)
 
     return decomposition
 
@@ -148,59 +137,8 @@ for _operator, _dimensions in ((aten.avg_pool2d.default, 2), (aten.avg_pool3d.de
     )
 
 
-@dataclass(frozen=True)
-class Span:
-    """What the windows over one dimension reach: how many, and the padding that they need."""
-
-    count: int
-    before: int
-    after: int
-
-
-def _reached(
-    sizes: Sequence[int],
-    kernel: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    ceil_mode: bool,
-) -> list[Span]:
-    """Return what the windows of a max pooling reach in each dimension."""
-    count = len(sizes)
-    spans = []
-    for size, window, step, before, apart in zip(
-        sizes, each(kernel, count), each(stride or kernel, count), each(padding, count),
-        each(dilation, count), strict=True,
-    ):  # fmt: skip
-        reach = apart * (window - 1) + 1
-        windows = _windows(size, reach, step, before, ceil_mode)
-        spans.append(Span(windows, before, (windows - 1) * step + reach - size - before))
-    return spans
-
-
-def spans_to_mend(
-    x: Tensor,
-    dimensions: int,
-    kernel: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    ceil_mode: bool,
-) -> list[Span] | None:
-    """Return what the windows of a max pooling reach; None where it stays as it is.
-
-    That is where the compiler takes it, and where nothing can be done: sizes that vary, integers.
-    """
-    sizes = x.shape[-dimensions:]
-    if not (x.dtype.is_floating_point and all(is_static(size) for size in sizes)):
-        return None
-    spans = _reached(sizes, kernel, stride, padding, dilation, ceil_mode)
-    exact = not ceil_mode and all(span.count > 1 or span.after == span.before for span in spans)
-    return None if exact else spans
-
-
 def _max_pool(operator: OpOverload, dimensions: int) -> Decomposition:
-    """Return the pooling of an input that is padded to just what the windows reach."""
+    """Return the max pooling of an input that is padded up to the last window."""
 
     def decomposition(
         x: Tensor,
@@ -210,10 +148,13 @@ def _max_pool(operator: OpOverload, dimensions: int) -> Decomposition:
         dilation: Sequence[int] = (1,),
         ceil_mode: bool = False,
     ) -> Any:
-        spans = spans_to_mend(x, dimensions, kernel, stride, padding, dilation, ceil_mode)
-        if spans is None:
+        sizes = x.shape[-dimensions:]
+        if not (x.dtype.is_floating_point and all(is_static(size) for size in sizes)):
             return NotImplemented
-        ends = [end for span in reversed(spans) for end in (span.before, span.after)]
+        windows = windows_of(sizes, kernel, stride, padding, dilation, ceil_mode=ceil_mode)
+        ends = explicit_padding(windows, to_last=True)
+        if ends is None:
+            return NotImplemented
         padded = torch.constant_pad_nd(x, ends, -math.inf)
         steps, spread = each(stride or kernel, dimensions), each(dilation, dimensions)
         return operator(padded, kernel, steps, [0] * dimensions, spread)
@@ -229,5 +170,5 @@ for _operator, _dimensions in (
     FAMILY.enter(
         _operator,
         _max_pool(_operator, _dimensions),
-        reason="where a dimension of the result is 1, the input must be as long as the window",
+        reason=REASON,
     )

@@ -1,4 +1,4 @@
-"""Maxima over windows and where they are, by gathering each window's elements."""
+"""Max pooling with indices, by gathering the elements of each window."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from torch import Tensor
 from ...compat.operators import OpOverload
 from ...spec.sizes import is_static
 from ..registry import Decomposition, Family
-from .pooling import each, spans_to_mend
+from .explicit_padding import REASON, Window, explicit_padding, windows_of
 
 aten = torch.ops.aten
 
-FAMILY = Family("windows")
+FAMILY = Family("pooling with indices")
 
 
 def _maxima(x: Tensor, places: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """Return the largest element of each window of the last dimensions, and where it is.
+    """Return the maximum of each window over the last dimensions, and its flat index.
 
     Args:
-        x: Of any leading dimensions.
+        x: A tensor with any leading dimensions.
         places: For each windowed dimension the index of each element of each window, of shape
-            [..., windows, elements]; what is outside of x counts as -inf. Leading dimensions, if
-            any, are those of x.
+            [..., windows, elements]; indices out of range read -inf. Leading dimensions, if any,
+            are those of x.
     """
     count = len(places)
     sizes = x.shape[-count:]
@@ -53,8 +53,15 @@ def _maxima(x: Tensor, places: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     return value, torch.gather(flat, -1, best).reshape(result)
 
 
+def _elements(window: Window, x: Tensor) -> Tensor:
+    """Return the index of each element of each window, of shape [windows, elements]."""
+    starts = torch.arange(window.count, device=x.device) * window.stride - window.padding
+    offsets = torch.arange(window.kernel, device=x.device) * window.dilation
+    return starts[:, None] + offsets
+
+
 def _with_indices(dimensions: int) -> Decomposition:
-    """Return max pooling with indices, for shapes that the compiler refuses."""
+    """Return max pooling with indices, for geometries that the compiler refuses."""
 
     def decomposition(
         x: Tensor,
@@ -64,18 +71,13 @@ def _with_indices(dimensions: int) -> Decomposition:
         dilation: Sequence[int] = (1,),
         ceil_mode: bool = False,
     ) -> Any:
-        spans = spans_to_mend(x, dimensions, kernel, stride, padding, dilation, ceil_mode)
-        if spans is None:
+        sizes = x.shape[-dimensions:]
+        if not (x.dtype.is_floating_point and all(is_static(size) for size in sizes)):
             return NotImplemented
-        windows, spread = each(kernel, dimensions), each(dilation, dimensions)
-        places = []
-        for span, step, before, window, apart in zip(
-            spans, each(stride or kernel, dimensions), each(padding, dimensions), windows, spread,
-            strict=True,
-        ):  # fmt: skip
-            starts = torch.arange(span.count, device=x.device) * step - before
-            places.append(starts[:, None] + torch.arange(window, device=x.device) * apart)
-        return _maxima(x, places)
+        windows = windows_of(sizes, kernel, stride, padding, dilation, ceil_mode=ceil_mode)
+        if explicit_padding(windows) is None:
+            return NotImplemented
+        return _maxima(x, [_elements(window, x) for window in windows])
 
     return decomposition
 
@@ -88,7 +90,7 @@ for _operator, _dimensions in (
     FAMILY.enter(
         _operator,
         _with_indices(_dimensions),
-        reason="where a dimension of the result is 1, the input must be as long as the window",
+        reason=REASON,
     )
 
 
@@ -101,7 +103,7 @@ def _fractional(dimensions: int) -> Decomposition:
             return NotImplemented
         places = []
         for axis, (size, window, count) in enumerate(zip(sizes, kernel, output, strict=True)):
-            # In two dimensions torch's samples come with the last dimension first.
+            # In two dimensions torch orders the samples from the last dimension to the first.
             sample = samples[..., dimensions - 1 - axis if dimensions == 2 else axis]
             starts = _fractional_starts(sample, size, window, count)
             starts = starts if x.dim() > dimensions + 1 else starts.squeeze(0)
@@ -112,7 +114,7 @@ def _fractional(dimensions: int) -> Decomposition:
 
 
 def _fractional_starts(sample: Tensor, size: int, window: int, count: int) -> Tensor:
-    """Return where each window starts, of shape [batch, channels, windows]."""
+    """Return the start of each window, of shape [batch, channels, windows]."""
     last = size - window
     number = torch.arange(count, device=sample.device)
     if count == 1:

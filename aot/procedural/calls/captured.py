@@ -147,7 +147,9 @@ class ProgramTable:
     def _capture(self, callee: Callee, arguments: Arguments) -> CapturedProgram:
         with new_ir_trace_scope(None):
             captured = capture_call(callee.function, arguments)
-            program = legalize_program(captured.program, callee.decompositions, return_changed_inputs=True)
+            program = legalize_program(
+                captured.program, callee.decompositions, return_changed_inputs=True
+            )
         owner = getattr(callee.function, "__self__", callee.function)
         module = owner if isinstance(owner, torch.nn.Module) else None
         tensors = ProgramTensors(program, prefix=captured.prefix, module=module)

@@ -4,6 +4,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from tests.aot.decompositions.eager import compare, decompose
+
+ATTENTION = torch.ops.aten.scaled_dot_product_attention.default
+
 SHAPES = [(3, 5), (2, 7), (4, 1), (1, 4), (5, 3), (1, 1)]
 AXES = {0: "batch", 1: "length"}
 
@@ -66,3 +70,54 @@ def test_attention_of_unequal_ranks_and_groups(check):
         },
         [query, key, mask],
     )
+
+
+def operands(*sizes, dtype=torch.float64):
+    torch.manual_seed(0)
+    return [torch.randn(*size, dtype=dtype) for size in sizes]
+
+
+@pytest.mark.parametrize("is_causal", [True, False])
+@pytest.mark.parametrize("scale", [None, 0.3])
+def test_float64_is_computed_by_the_definition(is_causal, scale):
+    query, key, value = operands((2, 3, 4, 8), (2, 3, 5, 8), (2, 3, 5, 6))
+    options = {"is_causal": is_causal, "scale": scale}
+    compare(ATTENTION, query, key, value, rtol=1e-9, atol=1e-9, **options)
+
+
+@pytest.mark.parametrize("kind", ["bool", "float"])
+def test_masks_that_hide_a_row(kind):
+    query, key, value = operands((1, 2, 3, 4), (1, 2, 5, 4), (1, 2, 5, 4))
+    mask = torch.rand(3, 5) > 0.5
+    mask[1] = False
+    if kind == "float":
+        mask = torch.where(mask, 0.5, -torch.inf).double()
+    compare(ATTENTION, query, key, value, mask, rtol=1e-9, atol=1e-9)
+
+
+def test_groups_of_heads_in_float64():
+    query, key, value = operands((2, 4, 3, 8), (2, 2, 3, 8), (2, 2, 3, 8))
+    compare(ATTENTION, query, key, value, enable_gqa=True, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [(3, 4), (5, 4), (5, 4)], [(2, 3, 4), (5, 4), (5, 4)], [(3, 4), (2, 5, 4), (2, 5, 4)],
+        [(2, 1, 3, 4), (1, 6, 5, 4), (5, 4)],
+    ],
+    ids=str,
+)  # fmt: skip
+def test_operands_are_brought_to_one_rank(sizes):
+    operand = operands(*sizes, dtype=torch.float32)
+    compare(ATTENTION, *operand, rtol=1e-4, atol=1e-5)
+
+
+def test_a_mask_of_another_rank_is_unsqueezed():
+    query, key, value = operands((2, 3, 4), (2, 5, 4), (2, 5, 4), dtype=torch.float32)
+    compare(ATTENTION, query, key, value, torch.rand(3, 5) > 0.2, rtol=1e-4, atol=1e-5)
+
+
+def test_attention_that_the_compiler_takes_is_left_alone():
+    query, key, value = operands(*[(2, 2, 3, 4)] * 3, dtype=torch.float32)
+    assert decompose(ATTENTION, query, key, value) is NotImplemented

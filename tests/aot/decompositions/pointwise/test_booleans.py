@@ -1,6 +1,11 @@
 """Bool tensors act as truth values, not as integers of one bit."""
 
+import pytest
 import torch
+
+from tests.aot.decompositions.eager import compare, decompose
+
+aten = torch.ops.aten
 
 X = torch.tensor([True, False, True, False])
 Y = torch.tensor([True, True, False, False])
@@ -112,3 +117,73 @@ def test_scatters_of_bool_are_logical(check):
         },
         [X, Y],
     )
+
+
+BOOLS = [
+    torch.tensor(values) for values in ([True, False, True, False], [True, True, False, False])
+]
+INTEGERS = torch.tensor([3, -1, 0, 12])
+
+
+@pytest.mark.parametrize("name", ["bitwise_and", "bitwise_or", "bitwise_xor"])
+def test_bitwise_operators_promote_their_operands(name):
+    packet = getattr(aten, name)
+    x, y = BOOLS
+    compare(packet.Tensor, x, y)
+    compare(packet.Scalar, x, True)
+    compare(packet.Tensor, x, INTEGERS)
+    compare(packet.Tensor, INTEGERS.to(torch.int8), INTEGERS)
+    compare(packet.Scalar, INTEGERS, 5)
+    compare(packet.Scalar, x, 6)
+    assert decompose(packet.Tensor, INTEGERS, INTEGERS) is NotImplemented
+
+
+@pytest.mark.parametrize("name", ["__and__", "__or__", "__xor__"])
+def test_operators_under_their_python_names(name):
+    packet = getattr(aten, name)
+    compare(packet.Tensor, INTEGERS, INTEGERS.flip(0))
+    compare(packet.Scalar, BOOLS[0], False)
+
+
+@pytest.mark.parametrize("name", ["clamp_max", "clamp_min"])
+def test_bounds_of_bool_of_any_type(name):
+    packet = getattr(aten, name)
+    compare(packet.Tensor, *BOOLS)
+    compare(packet.Tensor, BOOLS[0], INTEGERS)
+    for bound in (0, 3, -2, 0.5):
+        compare(packet.default, BOOLS[0], bound)
+
+
+@pytest.mark.parametrize("value", [10, 0, 0.5, -1, 256])
+def test_fills_of_bool_ask_whether_a_number_is_zero(value):
+    x, mask = BOOLS
+    compare(aten.masked_fill.Scalar, x, mask, value)
+    compare(aten.full.default, [3, 0], value, dtype=torch.bool)
+    compare(aten.full.default, [], value, dtype=torch.bool)
+    compare(aten.full_like.default, x, value)
+
+
+@pytest.mark.parametrize("shape", [[], [0], [2, 3]], ids=str)
+def test_bool_constants_of_any_shape(shape):
+    compare(aten.ones.default, shape, dtype=torch.bool)
+    compare(aten.zeros.default, shape, dtype=torch.bool)
+    compare(aten.full.default, shape, True)
+    compare(aten.ones_like.default, torch.zeros(shape), dtype=torch.bool)
+    compare(aten.zeros_like.default, torch.ones(shape, dtype=torch.bool))
+    assert decompose(aten.ones.default, shape, dtype=torch.int64) is NotImplemented
+
+
+@pytest.mark.parametrize("reduce", ["sum", "prod", "amin", "amax"])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_reductions_of_bool_at_indices(reduce, include_self):
+    index = torch.tensor([0, 0, 3, 0])
+    compare(
+        aten.scatter_reduce.two, BOOLS[0], 0, index, BOOLS[1], reduce, include_self=include_self
+    )
+
+
+def test_bool_sums_at_indices():
+    index = torch.tensor([0, 0, 3, 0])
+    compare(aten.scatter_add.default, BOOLS[0], 0, index, BOOLS[1])
+    compare(aten.index_put.default, BOOLS[0], [index], BOOLS[1], True)
+    compare(aten.index_put.default, BOOLS[0], [index], torch.tensor(True), True)

@@ -4,6 +4,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from tests.aot.decompositions.eager import compare, decompose
+
+aten = torch.ops.aten
+
 BINARY = {
     "floor division": lambda x, y: x // y,
     "remainder": lambda x, y: x % y,
@@ -81,3 +85,86 @@ def test_means_of_integer_windows_are_truncated(check):
         },
         [torch.randint(-20, 20, (1, 2, 5, 6, 7))],
     )
+
+
+SIGNED = [torch.int8, torch.int16, torch.int32, torch.int64]
+DIVIDENDS = [-128, -127, -7, -1, 0, 1, 6, 127]
+DIVISORS = [-128, -7, -2, 1, 2, 3, 127]
+QUOTIENTS = (aten.floor_divide.default, aten.fmod.Tensor)
+
+
+@pytest.mark.parametrize("dtype", SIGNED, ids=str)
+def test_quotients_of_all_signs(dtype):
+    x, y = torch.tensor(DIVIDENDS)[:, None].to(dtype), torch.tensor(DIVISORS).to(dtype)
+    for operator in QUOTIENTS:
+        compare(operator, x, y)
+    compare(aten.div.Tensor_mode, x, y, rounding_mode="floor")
+    for divisor in DIVISORS[1:]:
+        compare(aten.floor_divide.Scalar, x, divisor)
+        compare(aten.fmod.Scalar, x, divisor)
+        compare(aten.div.Scalar_mode, x, divisor, rounding_mode="trunc")
+        compare(aten.div.Scalar_mode, x, divisor, rounding_mode="floor")
+
+
+def test_quotients_of_unsigned_bytes():
+    x, y = torch.tensor([0, 1, 127, 128, 200, 255]), torch.tensor([1, 2, 3, 127, 200, 255])
+    x, y = x[:, None].to(torch.uint8), y.to(torch.uint8)
+    for operator in QUOTIENTS:
+        compare(operator, x, y)
+    compare(aten.div.Tensor_mode, x, y, rounding_mode="floor")
+
+
+def test_quotients_of_mixed_types():
+    x, y = torch.tensor(DIVIDENDS), torch.tensor([[3], [-2]], dtype=torch.int16)
+    for operator in QUOTIENTS:
+        compare(operator, x, y)
+    compare(aten.div.Tensor_mode, x, y, rounding_mode="trunc")
+    assert decompose(aten.div.Tensor_mode, x, x, rounding_mode="trunc") is NotImplemented
+    assert decompose(aten.div.Tensor_mode, x, y, rounding_mode=None) is NotImplemented
+
+
+def test_quotients_of_int64_beyond_float64():
+    x = torch.tensor([2**63 - 1, -(2**63), 2**53 + 1, -(2**62) - 1])
+    for divisor in (3, -7, 2**40 + 1):
+        compare(aten.floor_divide.Scalar, x, divisor)
+        compare(aten.fmod.Scalar, x, divisor)
+
+
+@pytest.mark.parametrize("dtype", [*SIGNED, torch.uint8], ids=str)
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, 7, 8, 31])
+def test_powers_by_numbers_wrap(dtype, exponent):
+    x = torch.tensor([0, 1, 2, 3, 5, 100]).to(dtype)
+    compare(aten.pow.Tensor_Scalar, x, exponent)
+    compare(aten.neg.default, x)
+
+
+@pytest.mark.parametrize("dtype", [*SIGNED, torch.uint8], ids=str)
+def test_powers_by_tensors_wrap(dtype):
+    base, exponent = torch.tensor([0, 1, 2, 3, 5, 100]), torch.tensor([0, 1, 2, 7, 30, 126, 127])
+    compare(aten.pow.Tensor_Tensor, base[:, None].to(dtype), exponent.to(dtype))
+    compare(aten.pow.Scalar, 3, exponent.to(dtype))
+
+
+def test_powers_by_negative_exponents_are_zero_but_for_ones():
+    base, exponent = torch.tensor([1, -1, 2, -3, 7]), torch.tensor([-1, -2, -3, -64])
+    compare(aten.pow.Tensor_Tensor, base[:, None], exponent)
+
+
+def test_powers_of_bool():
+    x = torch.tensor([True, False])[:, None]
+    compare(aten.pow.Tensor_Scalar, x, 3)
+    compare(aten.pow.Tensor_Tensor, x, torch.tensor([0, 2]))
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0)], ids=str)
+def test_arithmetic_of_any_shape(shape):
+    x = torch.full(shape, 7)
+    compare(aten.floor_divide.Scalar, x, 2)
+    compare(aten.pow.Tensor_Tensor, x, x)
+    compare(aten.neg.default, x)
+
+
+def test_floats_are_left_to_others():
+    x = torch.ones(2)
+    assert decompose(aten.neg.default, x) is NotImplemented
+    assert decompose(aten.pow.Tensor_Scalar, x, 2) is NotImplemented

@@ -5,6 +5,9 @@ import torch
 from torch.nn import functional as F
 
 from pelton import aot
+from tests.aot.decompositions.eager import compare, decompose
+
+aten = torch.ops.aten
 
 WEIGHT, BIAS = torch.linspace(0.5, 2, 3), torch.linspace(-1, 1, 3)
 MEAN, VARIANCE = torch.linspace(-0.5, 0.5, 3), torch.linspace(0.5, 1.5, 3)
@@ -49,3 +52,31 @@ def test_statistics_that_would_be_lost_are_refused():
     with pytest.raises(aot.UnsupportedOpError, match=r"running statistics.*call eval\(\)"):
         aot.export(layer.train(), args=(torch.randn(2, 3, 4),))
     aot.export(layer.eval(), args=(torch.randn(2, 3, 4),))
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (4, 3, 1), (2, 3, 5), (1, 3, 2, 4)], ids=str)
+@pytest.mark.parametrize("affine", [True, False])
+def test_batches_in_training_have_mean_0_and_variance_1(shape, affine):
+    weight, bias = (WEIGHT, BIAS) if affine else (None, None)
+    x = torch.randn(shape)
+    arguments = (x, weight, bias, None, None, True, 0.1, 1e-5, False)
+    result = decompose(aten.batch_norm.default, *arguments)
+    wanted = F.batch_norm(x, None, None, weight, bias, training=True)
+    torch.testing.assert_close(result, wanted, rtol=1e-4, atol=1e-5)
+    kept = (*arguments[:3], MEAN, VARIANCE, False, *arguments[6:])
+    assert decompose(aten.batch_norm.default, *kept) is NotImplemented
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 2), (2, 3, 5), (2, 3, 4, 1, 2)], ids=str)
+def test_instances_without_weights_have_mean_0_and_variance_1(shape):
+    compare(
+        aten.instance_norm.default, torch.randn(shape), None, None, None, None, True, 0.1, 1e-5,
+        False, rtol=1e-4, atol=1e-5,
+    )  # fmt: skip
+
+
+def test_running_statistics_of_instances_are_those_of_a_batch():
+    compare(
+        aten.instance_norm.default, torch.randn(2, 3, 5), None, BIAS, MEAN, VARIANCE, False, 0.1,
+        1e-5, False,
+    )  # fmt: skip

@@ -1,6 +1,15 @@
 """Sorts of one shape keep their own indices, and equal elements keep their order."""
 
+import math
+
+import pytest
 import torch
+
+from tests.aot.decompositions.eager import compare, decompose
+
+aten = torch.ops.aten
+
+INF, NAN = math.inf, math.nan
 
 
 def test_two_sorts_of_one_shape_do_not_share_indices(check):
@@ -80,3 +89,58 @@ def test_nan_is_larger_than_infinity(check):
         },
         [x],
     )
+
+
+VALUES = {
+    "floats": torch.tensor([2.0, NAN, -INF, 1.0, 2.0, INF, -0.0, 0.0, NAN]),
+    "integers": torch.tensor([3, -(2**63), 2**63 - 1, 0, 3, 0]),
+    "small integers": torch.tensor([3, -32768, 32767, 0], dtype=torch.int16),
+    "bytes": torch.tensor([200, 3, 255, 0, 3], dtype=torch.uint8),
+    "bools": torch.tensor([True, False, True, False]),
+    "half": torch.tensor([2.0, NAN, -INF, 1.0]).half(),
+    "one": torch.tensor([5.0]),
+    "none": torch.zeros(0),
+    "long": torch.randint(0, 9, (70,), generator=torch.Generator().manual_seed(0)),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("descending", [True, False])
+def test_stable_sorts(name, descending):
+    x = VALUES[name]
+    compare(aten.sort.stable, x, stable=True, dim=0, descending=descending)
+    compare(aten.argsort.stable, x, stable=True, descending=descending)
+
+
+@pytest.mark.parametrize("name", [name for name in VALUES if name != "none"])
+@pytest.mark.parametrize("largest", [True, False])
+def test_the_largest_in_order(name, largest):
+    x = VALUES[name]
+    for k in {0, 1, min(3, len(x)), len(x)}:
+        result = decompose(aten.topk.default, x, k, 0, largest)
+        wanted = torch.sort(x, stable=True, descending=largest)
+        torch.testing.assert_close(result[0], wanted[0][:k], equal_nan=True)
+        torch.testing.assert_close(x[result[1]], result[0], equal_nan=True)
+        assert len(set(result[1].tolist())) == k
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2, -1, -3])
+def test_sorts_along_each_dimension(dim):
+    x = torch.randint(0, 5, (3, 4, 2), generator=torch.Generator().manual_seed(1))
+    compare(aten.sort.stable, x, stable=True, dim=dim)
+    compare(aten.argsort.stable, x, stable=True, dim=dim, descending=True)
+
+
+def test_rank_0_is_its_own_order():
+    x = torch.tensor(3.0)
+    compare(aten.sort.default, x, 0)
+    compare(aten.sort.stable, x, stable=True, dim=-1)
+    compare(aten.argsort.default, x)
+    compare(aten.topk.default, x, 1)
+
+
+@pytest.mark.parametrize("length", [65, 100, 128, 129])
+def test_networks_of_exchanges_sort_any_length(length):
+    x = torch.randint(0, 20, (2, length), generator=torch.Generator().manual_seed(length))
+    for descending in (True, False):
+        compare(aten.sort.stable, x, stable=True, dim=1, descending=descending)

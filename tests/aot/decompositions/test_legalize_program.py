@@ -1,0 +1,59 @@
+"""Programs prepared for the importer, and errors that name the operator."""
+
+import pytest
+import torch
+
+from pelton import aot
+from pelton.aot.decompositions.legalize_program import _decomposition_error, prepare
+
+aten = torch.ops.aten
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x) + 1
+
+
+def test_the_given_program_is_not_modified():
+    program = torch.export.export(Model(), (torch.ones(2),), strict=False)
+    before = str(program.graph)
+    prepared = prepare(program)
+    assert str(program.graph) == before
+    assert prepared is not program
+
+
+def test_a_failing_decomposition_names_its_operator_and_reason():
+    program = torch.export.export(Model(), (torch.ones(2),), strict=False)
+
+    def fails(x):
+        raise ValueError("no   such\nform")
+
+    with pytest.raises(aot.UnsupportedOpError, match=r"aten\.relu.*no such form") as caught:
+        prepare(program, {aten.relu.default: fails})
+    assert caught.value.operators == ("aten.relu.default",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "operators"),
+    [
+        (
+            "too large While executing x[target=torch.ops.aten.svd.default]",
+            "aten.svd.default cannot be decomposed: too large", ("aten.svd.default",),
+        ),
+        ("unclear", "an operator cannot be decomposed: unclear", ()),
+        ("", "an operator cannot be decomposed: ValueError", ()),
+    ],
+)  # fmt: skip
+def test_messages_of_failures(text, message, operators):
+    error = _decomposition_error(ValueError(text))
+    assert message in str(error) and error.operators == operators
+
+
+def test_our_own_errors_pass_through():
+    program = torch.export.export(Model(), (torch.ones(2),), strict=False)
+
+    def refuses(x):
+        raise aot.ExportError("refused")
+
+    with pytest.raises(aot.PeltonError):
+        prepare(program, {aten.relu.default: refuses})
