@@ -24,7 +24,6 @@ from typing import Any
 from iree.build.args import current_args_namespace, register_arg_parser_callback
 from iree.build.executor import (
     ActionConcurrency,
-    BuildAction,
     BuildContext,
     BuildFile,
     FileNamespace,
@@ -35,6 +34,7 @@ from pelton.runtime.device.cpu import available_cpus
 
 from .build_origin import Origin, call_pickled, dumps
 from .capture.parameters.archives import ParameterArchiveBuilder
+from .compat.build_actions import RemotableAction
 from .output import ExportOutput
 from .spec.errors import ExportError, PeltonError, SourceLocation, user_failure
 from .spec.locations import location_of_function, user_location
@@ -231,7 +231,7 @@ class RemoteGenerator:
             marshaller.save_remote_result(result, path)
 
 
-class TurbineBuilderAction(BuildAction):  # type: ignore[misc]
+class TurbineBuilderAction(RemotableAction):
     """An action of `iree.build` that runs a generator.
 
     Args:
@@ -309,12 +309,13 @@ class TurbineBuilderAction(BuildAction):  # type: ignore[misc]
                     min(self.processes, len(waiting)), multiprocessing.get_context("spawn")
                 )
                 for action in waiting:
-                    action._generation = pool.submit(action._remotable_thunk())
+                    action._generation = pool.submit(action.remotable_thunk())
                 pool.shutdown(wait=False)  # once all is done
             assert self._generation is not None
             return self._generation
 
-    def _remotable_thunk(self) -> Callable[[], None]:
+    def remotable_thunk(self) -> Callable[[], None]:
+        """Return the call of the generator, pickled where it runs in another process."""
         files = [(marshaller, file.get_fs_path()) for marshaller, file in self.returns]
         generator = RemoteGenerator(self.thunk, self.thunk_args, self.thunk_kwargs, files)
         if self.concurrency is not ActionConcurrency.PROCESS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 
@@ -38,3 +39,14 @@ def dlpack_importer(torch: Any) -> Callable[[Any], Any]:
         torch._C, "_from_dlpack", torch.utils.dlpack.from_dlpack
     )
     return importer
+
+
+def cpuinfo_tool() -> Path:
+    """Return the path of `iree-cpuinfo`, which prints the features that IREE detects.
+
+    Raises:
+        ImportError: IREE's runtime is not installed.
+    """
+    import iree.runtime  # only here: programs of other engines run without it
+
+    return Path(iree.runtime.__file__).parent.parent / "_runtime_libs" / "iree-cpuinfo"

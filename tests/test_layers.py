@@ -61,7 +61,7 @@ RULES = (
     Rule("onnxruntime", ("aot/targets/", "aot/bench/", "runtime/engines/onnxruntime"), lazily=True),
     Rule("matplotlib", ("aot/bench/",), lazily=True),
     Rule("transformers", (), lazily=True),
-    Rule("iree.build", ("aot/build_actions", "aot/build_origin")),
+    Rule("iree.build", ("aot/build_actions", "aot/build_origin", "aot/compat/build_actions")),
     Rule("ray", ("cli/jobs/ray_executor",), lazily=True),
     Rule(
         "torch._export.serde", ("aot/compat/exported_programs.py",), lazily=True

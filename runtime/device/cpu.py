@@ -9,6 +9,8 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..compat import cpuinfo_tool
+
 WORKER_STACK_BYTES = 4 << 20
 """Stack of each thread that runs programs on the processor.
 
@@ -39,9 +41,7 @@ def cpu_features() -> dict[str, bool]:
         True
     """
     try:
-        import iree.runtime  # only here: programs of other engines run without it
-
-        tool = Path(iree.runtime.__file__).parent.parent / "_runtime_libs" / "iree-cpuinfo"
+        tool = cpuinfo_tool()
         listed = subprocess.run([tool], capture_output=True, text=True, timeout=10, check=True)
     except (ImportError, OSError, subprocess.SubprocessError):
         return {}

@@ -1,0 +1,65 @@
+"""Contracts of exported programs: their graph, and torch's JSON of them."""
+
+from __future__ import annotations
+
+import copy
+import json
+import operator
+
+import pytest
+import torch
+from torch.export import ExportedProgram
+from torch.fx import GraphModule
+
+from pelton.aot.compat.exported_programs import (
+    graph_to_json,
+    program_from_json,
+    size_functions,
+    with_graph,
+)
+from tests.contracts import contract
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # of torch's own pytrees
+
+
+def program_of_linear() -> ExportedProgram:
+    return torch.export.export(torch.nn.Linear(3, 2), (torch.ones(1, 3),))
+
+
+@contract("ExportedProgram._update", breaks="legalisation, which gives programs another graph")
+def test_program_gets_another_graph_and_keeps_its_state() -> None:
+    program = program_of_linear()
+    graph = copy.deepcopy(program.graph)
+    for given, copied in zip(program.graph.nodes, graph.nodes, strict=True):
+        copied.name = given.name  # which the signature names; a copy may rename it
+    (call,) = [node for node in graph.nodes if node.op == "call_function"]
+    with graph.inserting_before(call):
+        negative = graph.call_function(torch.ops.aten.neg.default, (call.args[0],))
+    negative.meta = {**call.args[0].meta}  # type: ignore[union-attr]
+    call.replace_input_with(call.args[0], negative)  # type: ignore[arg-type]
+    changed = with_graph(program, GraphModule(program.graph_module, graph))
+    x = torch.tensor([[1.0, 2.0, 3.0]])
+    torch.testing.assert_close(changed.module()(x), program.module()(-x))
+    assert len(changed.graph.nodes) == len(program.graph.nodes) + 1, "the first stays as it is"
+    assert changed.state_dict["weight"] is program.state_dict["weight"], "weights are shared"
+
+
+@contract(
+    "torch._export.serde.serialize: serialize, _dict_to_dataclass, ExportedProgramDeserializer",
+    breaks="FxPrograms.save and FxPrograms.load",
+)
+def test_program_comes_back_from_json_without_its_tensors() -> None:
+    program = program_of_linear()
+    data = json.loads(graph_to_json(program))
+    assert {"graph_module", "range_constraints", "guards_code"} <= data.keys()
+    read = program_from_json(data, program.state_dict, program.constants)
+    assert [str(n.target) for n in read.graph.nodes] == [str(n.target) for n in program.graph.nodes]
+    x = torch.ones(1, 3)
+    torch.testing.assert_close(read.module()(x), program.module()(x))
+
+
+@contract("serialize._SYM_OPS", breaks="FxPrograms.load, which refuses calls of other functions")
+def test_functions_on_sizes_are_listed() -> None:
+    functions = set(size_functions())
+    assert {operator.add, operator.mul, operator.floordiv, torch.sym_max} <= functions
+    assert not {eval, exec, getattr} & functions

@@ -1,0 +1,60 @@
+"""Contracts of torch's fake tensors."""
+
+from __future__ import annotations
+
+import torch
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from pelton.aot.compat.fake_tensors import (
+    FakeTensor,
+    FakeTensorMode,
+    detect_fake_mode,
+    tensor_metadata,
+    unset_fake_temporarily,
+)
+from tests.contracts import contract
+
+FAKE = "torch._subclasses.fake_tensor"
+
+
+@contract(f"{FAKE}.FakeTensor", breaks="tensors without data, and values in graphs")
+def test_tensors_of_a_mode_have_no_data() -> None:
+    mode = FakeTensorMode()
+    with mode:
+        made = torch.empty(2, 3) + 1
+    assert isinstance(made, FakeTensor) and made.fake_mode is mode
+    assert (made.shape, made.device.type) == ((2, 3), "cpu"), "it looks like a tensor of the CPU"
+    assert not made.is_meta
+
+
+@contract(f"{FAKE}.FakeTensorMode", breaks="stand-ins for weights in graphs of torch.compile")
+def test_mode_makes_a_stand_in_of_a_tensor() -> None:
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    fake = mode.from_tensor(torch.ones(4, dtype=torch.int8), static_shapes=True)
+    assert isinstance(fake, FakeTensor)
+    assert (fake.shape, fake.dtype) == ((4,), torch.int8)
+    assert all(type(size) is int for size in fake.shape), "static sizes are numbers"
+    assert mode.shape_env is not None
+
+
+@contract(f"{FAKE}.unset_fake_temporarily", breaks="decompositions that compute constants")
+def test_values_are_computed_within_a_mode() -> None:
+    with FakeTensorMode(), unset_fake_temporarily():
+        value = torch.tensor([1.0, 2.0]).sum()
+    assert not isinstance(value, FakeTensor) and value.item() == 3.0
+
+
+@contract("torch._guards.detect_fake_mode", breaks="rewrites that insert nodes with values")
+def test_mode_of_values_is_found() -> None:
+    mode = FakeTensorMode()
+    with mode:
+        fake = torch.empty(2)
+    assert detect_fake_mode([torch.ones(2), fake]) is mode
+    assert detect_fake_mode([torch.ones(2)]) is None
+
+
+@contract("shape_prop._extract_tensor_metadata", breaks="result types of inserted nodes")
+def test_metadata_has_what_the_importer_reads() -> None:
+    with FakeTensorMode():
+        found = tensor_metadata(torch.empty(2, 3, dtype=torch.float16))
+    assert (found.shape, found.dtype, found.is_quantized) == ((2, 3), torch.float16, False)
