@@ -283,7 +283,7 @@ def _check(signature: Signature) -> None:
             size depends on an unknown dimension.
     """
     for parameter in signature.parameters:
-        if parameter.kind not in inspect._ParameterKind.__members__:
+        if parameter.kind not in _KINDS:
             raise ValueError(f"unknown kind of parameter {parameter.kind!r}")
         pytrees.check(parameter.tree, len(signature.inputs))
     pytrees.check(signature.result_tree, len(signature.results))
@@ -349,6 +349,17 @@ def size_from_json(data: Any) -> Size:
         return [data[0], size_from_json(data[1]), size_from_json(data[2])]
     raise ValueError(f"{data!r:.80} is not a size")
 
+
+_KINDS = frozenset(
+    kind.name
+    for kind in (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        inspect.Parameter.VAR_POSITIONAL,
+        inspect.Parameter.KEYWORD_ONLY,
+        inspect.Parameter.VAR_KEYWORD,
+    )
+)
 
 _ADDED = {"profiles": [], "constraints": [], "overwrites_inputs": True}
 """Members that format 1 got later, with their values in files that are older."""

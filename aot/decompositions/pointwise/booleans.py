@@ -66,7 +66,7 @@ def _clamped(operator: OpOverload, logical: OpOverload) -> Decomposition:
     return decomposition
 
 
-for _clamp, _logical in (
+for _clamp, _combination in (
     (aten.clamp_max.default, aten.logical_and.default),
     (aten.clamp_max.Tensor, aten.logical_and.default),
     (aten.clamp_min.default, aten.logical_or.default),
@@ -74,7 +74,7 @@ for _clamp, _logical in (
 ):
     FAMILY.enter(
         _clamp,
-        _clamped(_clamp, _logical),
+        _clamped(_clamp, _combination),
         reason="a one-bit true is negative, so true compares less than false",
     )
 
