@@ -6,11 +6,12 @@ its own starts at once.
 
 from .changes import Changes, channels_of_tile
 from .process import compile_file_isolated, processor_target
-from .session import CompilerFailed, compile_file
+from .session import CompilerFailed, CompilerTimedOut, compile_file
 
 __all__ = [
     "Changes",
     "CompilerFailed",
+    "CompilerTimedOut",
     "channels_of_tile",
     "compile_file",
     "compile_file_isolated",

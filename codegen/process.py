@@ -1,7 +1,11 @@
-"""One compile with IREE in a process of its own, so that a crash is an error like another."""
+"""One compile with IREE in a process of its own, so that a crash is an error like another.
+
+The process ends with the one that started it, however that ends: the kernel sees to it.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import functools
 import json
@@ -18,7 +22,10 @@ from typing import Any
 from iree.compiler.api import Session, ctypes_dl
 
 from .changes import Changes
-from .session import CompilerFailed, compile_with
+from .session import CompilerFailed, CompilerTimedOut, compile_with
+
+_PR_SET_PDEATHSIG = 1
+"""Linux's `prctl` that has a signal sent to a process when its parent ends."""
 
 _PROGRAM = """\
 import sys
@@ -32,7 +39,12 @@ main()
 
 
 def compile_file_isolated(
-    source: Path, target: Path, flags: Sequence[str], changes: Changes | None = None
+    source: Path,
+    target: Path,
+    flags: Sequence[str],
+    changes: Changes | None = None,
+    *,
+    timeout_s: float | None = None,
 ) -> None:
     """Compile in a child process, so that a crash of the compiler is an error like another.
 
@@ -41,9 +53,11 @@ def compile_file_isolated(
         target: The file to write.
         flags: Flags of `iree-compile`, those of MLIR and LLVM among them.
         changes: What to change on the way; None: nothing.
+        timeout_s: The most seconds that it may take; None: any time.
 
     Raises:
         CompilerFailed: The compiler refused a flag or the module, or crashed.
+        CompilerTimedOut: It took longer, and was ended.
     """
     if changes is None:
         tool = Path(ctypes_dl.__file__).parent.parent / "_mlir_libs" / "iree-compile"
@@ -51,9 +65,9 @@ def compile_file_isolated(
     else:
         program = _PROGRAM.format(__name__)
         stated = json.dumps(dataclasses.asdict(changes))
-        child = [sys.executable, "-c", program, json.dumps(sys.path), stated]
+        child = [sys.executable, "-c", program, json.dumps(sys.path), str(os.getpid()), stated]
         command = [*child, str(source), str(target), *flags]
-    status, said = _run(command)
+    status, said = _run(command, timeout_s)
     if status < 0:
         raise CompilerFailed(f"the compiler crashed (signal {-status})\n{said}")
     if status:
@@ -61,8 +75,9 @@ def compile_file_isolated(
 
 
 def main() -> None:
-    """Compile as the command line says: what to change, source, target, flags; in the child."""
-    stated, source, target, *flags = sys.argv[2:]
+    """Compile as the command line says: parent, what to change, source, target, flags."""
+    parent, stated, source, target, *flags = sys.argv[2:]
+    _end_with(int(parent))
     ctypes_dl._initializeGlobalCL("iree-compile", *flags)
     session = Session()
     with session.invocation() as invocation:
@@ -76,14 +91,26 @@ def main() -> None:
     os._exit(0)  # nothing is left to do that is worth the time
 
 
-def _run(command: Sequence[str]) -> tuple[int, str]:
+def _end_with(parent: int) -> None:
+    """Let the kernel end this process, with which nothing else can, when its parent ends."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before
+        os._exit(1)
+
+
+def _run(command: Sequence[str], timeout_s: float | None = None) -> tuple[int, str]:
     """Run a tool; return its status and its diagnostics.
 
-    Whatever ends the wait, an interrupt for instance, ends the tool with all that it has started,
-    and removes the files that it was working on.
+    Whatever ends the wait, an interrupt or the time limit for instance, ends the tool with all that
+    it has started, and removes the files that it was working on.
+
+    Raises:
+        CompilerTimedOut: It took longer than `timeout_s`.
     """
     with tempfile.TemporaryDirectory(prefix="pelton-") as folder:
-        child = subprocess.Popen(
+        with subprocess.Popen(
             command,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -91,13 +118,14 @@ def _run(command: Sequence[str]) -> tuple[int, str]:
             errors="replace",
             env={**os.environ, "TMPDIR": folder},
             start_new_session=True,
-        )
-        try:
-            said = child.communicate()[1]
-        except BaseException:
-            os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-            raise
+        ) as child:
+            try:
+                said = child.communicate(timeout=timeout_s)[1]
+            except BaseException as error:
+                os.killpg(child.pid, signal.SIGKILL)
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise CompilerTimedOut(f"ended after {timeout_s:g} s") from None
+                raise
         return child.returncode, said
 
 

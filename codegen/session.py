@@ -27,6 +27,10 @@ class CompilerFailed(Exception):
         self.diagnostics = diagnostics
 
 
+class CompilerTimedOut(Exception):
+    """The compiler was ended, as it took longer than it may; nobody knows what it would say."""
+
+
 def compile_file(
     source: Path, target: Path, flags: Sequence[str], changes: Changes | None = None
 ) -> None:

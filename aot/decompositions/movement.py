@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from .family import Family
 
@@ -13,10 +15,54 @@ aten = torch.ops.aten
 
 FAMILY = Family("movement")
 
+_symbolic: Any = torch  # whose functions of symbolic numbers have no types
 
-@FAMILY.decomposes(aten.roll.default, reason="without dimensions it is refused")
-def roll(x: Tensor, shifts: list[int], dims: list[int] | None = None) -> Any:
-    """Return the rolled flat tensor in the old shape."""
-    if dims:
+
+@FAMILY.decomposes(
+    aten.roll.default, reason="refused without dimensions; by the size or more it moves nothing"
+)
+def roll(x: Tensor, shifts: Sequence[Any], dims: Sequence[int] = ()) -> Any:
+    """Return x rolled along each dimension by a number from 0 to the size of the dimension."""
+    if not dims:
+        return x.reshape(-1).roll(shifts, [0]).reshape(x.shape)
+    sizes = [x.shape[dim] for dim in dims]
+    if all(_is_within(shift, size) for shift, size in zip(shifts, sizes, strict=True)):
         return NotImplemented
-    return x.reshape(-1).roll(shifts, [0]).reshape(x.shape)
+    for shift, dim in zip(shifts, dims, strict=True):
+        x = _rolled(x, shift, dim)
+    return x.clone()
+
+
+def _is_within(shift: Any, size: Any) -> bool:
+    """Tell whether a roll is by less than the size for any size that is possible."""
+    return statically_known_true(-size < shift) and statically_known_true(shift <= size)
+
+
+def _rolled(x: Tensor, shift: Any, dim: int) -> Tensor:
+    size = x.shape[dim]
+    first = -shift % (size or 1 if isinstance(size, int) else _symbolic.sym_max(size, 1))
+    return torch.cat([x.narrow(dim, first, size - first), x.narrow(dim, 0, first)], dim)
+
+
+@FAMILY.decomposes(aten.narrow.default, reason="wrong from a negative start")
+def narrow(x: Tensor, dim: int, start: Any, length: Any) -> Any:
+    """Return a part that starts at a number counted from the front."""
+    if not isinstance(start, int) or start >= 0:
+        return NotImplemented
+    return x.narrow(dim, x.shape[dim] + start, length)
+
+
+@FAMILY.decomposes(
+    aten.unflatten.int, reason="of a negative dimension, a part of 1 is put at a wrong place"
+)
+def unflatten(x: Tensor, dim: int, sizes: Sequence[Any]) -> Any:
+    """Return x with a dimension, counted from the front, made several."""
+    return NotImplemented if dim >= 0 else x.unflatten(dim + x.dim(), sizes)
+
+
+@FAMILY.decomposes(aten.unfold.default, reason="no lowering of a single window with a larger step")
+def unfold(x: Tensor, dim: int, size: int, step: int) -> Any:
+    """Return the first window as the only one."""
+    if not x.dim() or not isinstance(x.shape[dim], int) or size + step <= x.shape[dim]:
+        return NotImplemented
+    return x.narrow(dim, 0, size).movedim(dim, -1).unsqueeze(dim % x.dim())

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .elementary import in_single
 from .family import Family
 
 aten = torch.ops.aten
@@ -58,6 +59,19 @@ def instance_norm(
             x, weight, bias, running_mean, running_var, False, momentum, eps, cudnn_enabled
         )
     return _normal(x, weight, bias, list(range(2, x.dim())), eps)
+
+
+@FAMILY.decomposes(aten.rms_norm.default, reason="without eps it is computed with 0")
+def rms_norm(
+    x: Tensor, normalized_shape: list[int], weight: Tensor | None = None, eps: float | None = None
+) -> Any:
+    """Return x scaled to a root mean square of 1, with torch's eps where none is given.
+
+    That is the epsilon of the type that torch computes in: float32 for half precision.
+    """
+    if eps is not None:
+        return NotImplemented
+    return aten.rms_norm.default(x, normalized_shape, weight, torch.finfo(in_single(x).dtype).eps)
 
 
 def _normal(
