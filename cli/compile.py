@@ -18,8 +18,9 @@ from .parameters import add_parameters_option, parameters_of
 from .terminal import say
 
 _OPTIONS = (
-    "optimization_level", "target_cpu", "flags", "isolate", "flavor", "compute_capabilities",
-    "workspace_bytes", "timing_cache", "weights", "fallback", "layer_info", "reference",
+    "optimization_level", "target_cpu", "flags", "isolate", "timeout_s", "flavor",
+    "compute_capabilities", "workspace_bytes", "timing_cache", "weights", "fallback", "layer_info",
+    "reference",
 )  # fmt: skip
 _PACKAGE_SUFFIX = ".trtm"
 
@@ -72,6 +73,13 @@ def _add_iree_options(group: OptionGroup) -> None:
         "--isolate",
         action=argparse.BooleanOptionalAction,
         help="compile in a child process, so that a crash of the compiler is an error",
+    )
+    group.add_argument(
+        "--timeout",
+        dest="timeout_s",
+        type=float,
+        metavar="SECONDS",
+        help="the most time that the compile may take",
     )
 
 

@@ -4,13 +4,14 @@ This package knows MLIR and IREE, and neither torch nor the rest of Pelton, so t
 process of its own starts at once.
 """
 
-from .errors import CompilerFailed
+from .errors import CompilerFailed, CompilerTimedOut
 from .passes import PhasePasses, output_channel_tile
 from .process import compile_file_isolated, cpu_target
 from .session import compile_file
 
 __all__ = [
     "CompilerFailed",
+    "CompilerTimedOut",
     "PhasePasses",
     "compile_file",
     "compile_file_isolated",

@@ -13,3 +13,7 @@ class CompilerFailed(Exception):
     def __init__(self, diagnostics: str) -> None:
         super().__init__(diagnostics)
         self.diagnostics = diagnostics
+
+
+class CompilerTimedOut(Exception):
+    """The compiler was ended, as it took longer than it may; its verdict is not known."""

@@ -1,7 +1,8 @@
-"""Child processes: a compile with IREE that may crash without harm to this process."""
+"""Child processes: a compile with IREE that may crash without harm, and ends with its parent."""
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import functools
 import json
@@ -18,9 +19,12 @@ from typing import Any
 from iree.compiler.api import Session
 
 from .compat import compile_tool, initialize
-from .errors import CompilerFailed
+from .errors import CompilerFailed, CompilerTimedOut
 from .passes import PhasePasses
 from .session import compile_with
+
+_PR_SET_PDEATHSIG = 1
+"""Linux's `prctl` that has a signal sent to a process when its parent ends."""
 
 _PROGRAM = """\
 import sys
@@ -34,7 +38,12 @@ main()
 
 
 def compile_file_isolated(
-    source: Path, target: Path, flags: Sequence[str], passes: PhasePasses | None = None
+    source: Path,
+    target: Path,
+    flags: Sequence[str],
+    passes: PhasePasses | None = None,
+    *,
+    timeout_s: float | None = None,
 ) -> None:
     """Compile in a child process, so that a crash of the compiler raises `CompilerFailed`.
 
@@ -43,9 +52,11 @@ def compile_file_isolated(
         target: The file to write.
         flags: Flags of `iree-compile`, those of MLIR and LLVM among them.
         passes: The passes to run between the phases; None: none.
+        timeout_s: The most seconds that it may take; None: no limit.
 
     Raises:
         CompilerFailed: The compiler refused a flag or the module, or crashed.
+        CompilerTimedOut: It took longer, and was ended.
     """
     if passes is None:
         tool = compile_tool()  # starts faster than Python
@@ -53,9 +64,9 @@ def compile_file_isolated(
     else:
         program = _PROGRAM.format(__name__)
         stated = json.dumps(dataclasses.asdict(passes))
-        child = [sys.executable, "-c", program, json.dumps(sys.path), stated]
+        child = [sys.executable, "-c", program, json.dumps(sys.path), str(os.getpid()), stated]
         command = [*child, str(source), str(target), *flags]
-    status, diagnostics = _run(command)
+    status, diagnostics = _run(command, timeout_s)
     if status < 0:
         raise CompilerFailed(f"the compiler crashed (signal {-status})\n{diagnostics}")
     if status:
@@ -63,8 +74,9 @@ def compile_file_isolated(
 
 
 def main() -> None:
-    """Compile in the child; the command line has the passes, source, target and flags."""
-    stated, source, target, *flags = sys.argv[2:]
+    """Compile in the child; the command line has parent, passes, source, target and flags."""
+    parent, stated, source, target, *flags = sys.argv[2:]
+    _end_with(int(parent))
     initialize("iree-compile", *flags)
     session = Session()
     with session.invocation() as invocation:
@@ -78,14 +90,26 @@ def main() -> None:
     os._exit(0)  # without the time that the interpreter's end takes
 
 
-def _run(command: Sequence[str]) -> tuple[int, str]:
+def _end_with(parent: int) -> None:
+    """Let the kernel end this process, with which nothing else can, when its parent ends."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before
+        os._exit(1)
+
+
+def _run(command: Sequence[str], timeout_s: float | None = None) -> tuple[int, str]:
     """Run a tool; return its status and its diagnostics.
 
-    An exception that ends the wait, such as an interrupt, kills the tool with all processes that
-    it has started, and removes their temporary files.
+    An exception that ends the wait, such as an interrupt or the time limit, kills the tool with all
+    processes that it has started, and removes their temporary files.
+
+    Raises:
+        CompilerTimedOut: It took longer than `timeout_s`.
     """
     with tempfile.TemporaryDirectory(prefix="pelton-") as folder:
-        child = subprocess.Popen(
+        with subprocess.Popen(
             command,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -93,13 +117,14 @@ def _run(command: Sequence[str]) -> tuple[int, str]:
             errors="replace",
             env={**os.environ, "TMPDIR": folder},
             start_new_session=True,
-        )
-        try:
-            diagnostics = child.communicate()[1]
-        except BaseException:
-            os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-            raise
+        ) as child:
+            try:
+                diagnostics = child.communicate(timeout=timeout_s)[1]
+            except BaseException as error:
+                os.killpg(child.pid, signal.SIGKILL)
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise CompilerTimedOut(f"ended after {timeout_s:g} s") from None
+                raise
         return child.returncode, diagnostics
 
 

@@ -61,8 +61,21 @@ def _is_constant(op: Operation) -> bool:
         return False
     return not any(
         isinstance(value.owner, Block) or not _is_constant(value.owner.operation)
-        for value in op.operands
+        for value in (*op.operands, *_captured(op))
     )
+
+
+def _captured(op: Operation) -> list[Value]:
+    """Return what the bodies of an operation use that is computed outside of it."""
+    blocks = [block for region in op.regions for block in region.blocks]
+    return [
+        value
+        for block in blocks
+        for inner in block.operations
+        for value in inner.operands
+        if value.owner != block
+        and (isinstance(value.owner, Block) or value.owner.operation.parent != op)
+    ]
 
 
 def _with_one_result(generic: Operation, number: int) -> Value:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pelton.codegen import CompilerFailed, PhasePasses, compile_file, compile_file_isolated
+from pelton.codegen import (
+    CompilerFailed,
+    CompilerTimedOut,
+    PhasePasses,
+    compile_file,
+    compile_file_isolated,
+)
+from tests.processes import Mark
 
 DOUBLE = """
 func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
@@ -74,3 +85,46 @@ def test_a_process_imports_nothing_from_the_current_folder(
     compile_file_isolated(
         source, source.with_name("m.vmfb"), FLAGS, PhasePasses(dynamic_sizes=True)
     )
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Path:
+    """A module that the compiler reads for ever: a pipe that nobody writes to."""
+    path = tmp_path / "endless.mlir"
+    os.mkfifo(path)
+    return path
+
+
+@pytest.mark.parametrize("passes", PASSES[:2])
+def test_a_compile_that_takes_too_long_is_ended_with_all_that_it_started(
+    endless: Path, passes: PhasePasses | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = Mark()
+    monkeypatch.setenv("PELTON_TEST_MARK", mark.environment["PELTON_TEST_MARK"])
+    with pytest.raises(CompilerTimedOut, match="after 1 s"):
+        compile_file_isolated(endless, endless.with_name("m.vmfb"), FLAGS, passes, timeout_s=1)
+    monkeypatch.delenv("PELTON_TEST_MARK")
+    mark.assert_gone()
+
+
+PARENT = """
+import sys
+from pathlib import Path
+from pelton.codegen import PhasePasses, compile_file_isolated
+source, target, *flags = sys.argv[1:]
+compile_file_isolated(Path(source), Path(target), flags, PhasePasses())
+"""
+
+
+def test_a_compile_ends_with_its_parent(endless: Path) -> None:
+    mark = Mark()
+    command = [sys.executable, "-c", PARENT, str(endless), str(endless) + ".vmfb", *FLAGS]
+    parent = subprocess.Popen(command, env=mark.environment)
+    end = time.monotonic() + 60
+    while not any("process" in line and str(parent.pid) in line for line in mark.processes()):
+        assert parent.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    parent.kill()
+    parent.wait()
+    mark.assert_gone()

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ...spec.sizes import is_static
+from ..real_types import in_single
 from ..registry import Family
 
 aten = torch.ops.aten
@@ -65,6 +66,16 @@ def instance_norm(
             x, weight, bias, running_mean, running_var, False, momentum, eps, cudnn_enabled
         )
     return _normalized(x, weight, bias, list(range(2, x.dim())), eps)
+
+
+@FAMILY.decomposes(aten.rms_norm.default, reason="without eps it is computed with 0")
+def rms_norm(
+    x: Tensor, normalized_shape: list[int], weight: Tensor | None = None, eps: float | None = None
+) -> Any:
+    """`rms_norm` without eps: the epsilon of the type that torch computes in, float32 for half."""
+    if eps is not None:
+        return NotImplemented
+    return aten.rms_norm.default(x, normalized_shape, weight, torch.finfo(in_single(x).dtype).eps)
 
 
 def _normalized(

@@ -6,13 +6,15 @@ import difflib
 import hashlib
 import importlib.metadata
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pelton.codegen import (
     CompilerFailed,
+    CompilerTimedOut,
     PhasePasses,
     compile_file,
     compile_file_isolated,
@@ -84,6 +86,7 @@ class IreeOptions:
             faster: a name of `CPU_VARIANTS`. Where IREE fails at it, the compile fails.
         isolate: Compile in a child process, so that a crash of the compiler is an error and an
             interrupt ends it. It costs no more time than to compile in this process.
+        timeout_s: The most seconds that a compile may take, all attempts together; None: any time.
 
     Raises:
         ExportError: A value is impossible.
@@ -96,6 +99,7 @@ class IreeOptions:
     flags: Sequence[str] = ()
     variant: str = ""
     isolate: bool = True
+    timeout_s: float | None = None
 
     def __post_init__(self) -> None:
         level = self.optimization_level
@@ -107,6 +111,11 @@ class IreeOptions:
         if isinstance(self.flags, str) or not all(isinstance(flag, str) for flag in self.flags):
             raise ExportError(f"flags must be a sequence of texts, got {self.flags!r}")
         object.__setattr__(self, "flags", tuple(self.flags))
+        limit = self.timeout_s
+        if limit is not None and (type(limit) not in (int, float) or not limit > 0):
+            raise ExportError(f"timeout_s must be a number of seconds above 0, got {limit!r}")
+        if limit is not None and not self.isolate:
+            raise ExportError("timeout_s needs a process that can be ended; leave isolate=True")
 
     @property
     def level(self) -> int:
@@ -208,7 +217,16 @@ class IreeTarget:
             if self.backend == "llvm-cpu" and has_dynamic_convolutions(module_op):
                 tile = output_channel_tile(target["features"])
             passes = PhasePasses(has_dynamic_sizes(module_op), tile)
-            compiled = self._compile(source, path, options, flags, attempts, passes)
+            try:
+                compiled = self._compile(source, path, options, flags, attempts, passes)
+            except CompilerTimedOut:
+                raise compile_error(
+                    f"error: it took longer than timeout_s={options.timeout_s:g}; give it more "
+                    "time, or a lower optimization_level",
+                    source,
+                    [*flags, *next(iter(attempts)), *options.flags],
+                    f"target {self.name!r}",
+                ) from None
         stated = _stated(options, [*notes, *compiled.notes])
         append_info(path, VmfbInfo(target, _versions(), parameters, stated))
         return Artifact(path, (*notes, *(compiled.notes if compiled.worth_a_warning else ())))
@@ -277,8 +295,12 @@ class IreeTarget:
             flags: The flags of all attempts.
             attempts: The flags of each, with its level.
             passes: The passes to run between the phases.
+
+        Raises:
+            CompileError: IREE failed.
+            CompilerTimedOut: It took longer than `timeout_s`.
         """
-        run = compile_file_isolated if options.isolate else compile_file
+        run = _compiler(options)
         as_tiled = replace(passes, channel_tile=0)
         failures: list[CompilerFailed] = []
         tiling: CompilerFailed | None = None
@@ -371,6 +393,23 @@ class _Compiled:
 def _first_line(failure: CompilerFailed) -> str:
     lines = failure.diagnostics.strip().splitlines()
     return lines[0][:200] if lines else "no reason given"
+
+
+def _compiler(options: IreeOptions) -> Callable[[Path, Path, Sequence[str], PhasePasses], None]:
+    """Return what compiles a file, within the time that is left of the limit at each call."""
+    if not options.isolate:
+        return compile_file
+    if options.timeout_s is None:
+        return compile_file_isolated
+    end = time.monotonic() + options.timeout_s
+
+    def compile_in_time(
+        source: Path, path: Path, flags: Sequence[str], passes: PhasePasses
+    ) -> None:
+        left = max(0.0, end - time.monotonic())
+        compile_file_isolated(source, path, flags, passes, timeout_s=left)
+
+    return compile_in_time
 
 
 def cuda_architecture(name: str) -> tuple[str, str]:
