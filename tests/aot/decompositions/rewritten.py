@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
+from pelton.aot.compat.symbolic import backed_size_oblivious
 from pelton.aot.decompositions.rewrites import rewrite_graph
 
 
@@ -25,7 +26,9 @@ def graph_of(function: Callable[..., Any], *args: torch.Tensor, dynamic: Any = N
             return function(*args)
 
     shapes = None if dynamic is None else (tuple(dynamic),)
-    return torch.export.export(Model(), args, dynamic_shapes=shapes, strict=False).graph_module
+    with backed_size_oblivious(True):
+        exported = torch.export.export(Model(), args, dynamic_shapes=shapes, strict=False)
+    return exported.graph_module
 
 
 def rewritten(

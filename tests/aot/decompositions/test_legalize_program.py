@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pelton import aot
-from pelton.aot.decompositions.legalize_program import _decomposition_error, prepare
+from pelton.aot.decompositions.legalize_program import _decomposition_error, legalize_program
 
 aten = torch.ops.aten
 
@@ -17,7 +17,7 @@ class Model(torch.nn.Module):
 def test_the_given_program_is_not_modified():
     program = torch.export.export(Model(), (torch.ones(2),), strict=False)
     before = str(program.graph)
-    prepared = prepare(program)
+    prepared = legalize_program(program)
     assert str(program.graph) == before
     assert prepared is not program
 
@@ -29,7 +29,7 @@ def test_a_failing_decomposition_names_its_operator_and_reason():
         raise ValueError("no   such\nform")
 
     with pytest.raises(aot.UnsupportedOpError, match=r"aten\.relu.*no such form") as caught:
-        prepare(program, {aten.relu.default: fails})
+        legalize_program(program, {aten.relu.default: fails})
     assert caught.value.operators == ("aten.relu.default",)
 
 
@@ -56,4 +56,4 @@ def test_our_own_errors_pass_through():
         raise aot.ExportError("refused")
 
     with pytest.raises(aot.PeltonError):
-        prepare(program, {aten.relu.default: refuses})
+        legalize_program(program, {aten.relu.default: refuses})
