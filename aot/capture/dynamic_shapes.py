@@ -62,6 +62,12 @@ class DimTable:
     def named(self, name: str, low: int | None, high: int | None, opt: int | None) -> Axis:
         """Return the axis of the dimension called `name`.
 
+        Args:
+            name: The dimension's name.
+            low: Smallest size; None: no bound.
+            high: Largest size; None: no bound.
+            opt: The size to optimise for; None: not stated.
+
         Raises:
             DynamicShapeError: The name was used before with other bounds, or bounds are reversed.
         """

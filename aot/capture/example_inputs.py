@@ -21,6 +21,11 @@ def random_tensor(
 ) -> torch.Tensor:
     """Return a tensor: floats normally distributed, integers 0 or 1 (legal as any index), bools.
 
+    Args:
+        shape: Its sizes.
+        dtype: Its element type.
+        generator: The source of random numbers.
+
     Raises:
         ExportError: The element type cannot be filled.
 

@@ -36,6 +36,11 @@ from .trace import Capture
 def signature_of_capture(captured: Capture, program: Program, name: str) -> Signature:
     """Return the signature of a program that `capture` traced.
 
+    Args:
+        captured: The trace, with its arguments and the structure of its result.
+        program: The same program with its inputs and results, such as `normalize` returns.
+        name: The function's name.
+
     Raises:
         DynamicShapeError: A size that was asked to be dynamic was fixed.
     """

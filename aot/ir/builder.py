@@ -195,7 +195,15 @@ class ModuleBuilder:
         add_entry_block: bool = True,
         argument_attributes: ArrayAttr | list[Any] | None = None,
     ) -> tuple[str, func_dialect.FuncOp]:
-        """Add a function without results yet; return its final name and the operation."""
+        """Add a function without results yet; return its final name and the operation.
+
+        Args:
+            symbol_name: The name to give it; a taken one gets a suffix.
+            argument_types: The types of its arguments.
+            is_public: Whether it is an entry point.
+            add_entry_block: Whether to add its first block.
+            argument_attributes: The attributes of each argument.
+        """
         with self.ip, Location.unknown(self.context):
             actual = self.unique_auto_symbol(symbol_name)
             function = func_dialect.FuncOp(
@@ -344,7 +352,17 @@ class ModuleBuilder:
         attrs: GlobalAttributes,
         logical_name: str | None = None,
     ) -> TensorGlobal:
-        """Return the global of a tensor, made now unless the same tensor has one already."""
+        """Return the global of a tensor, made now unless the same tensor has one already.
+
+        Args:
+            tensor: The tensor.
+            symbol_name: The name of a new global; a taken one gets a suffix.
+            attrs: How a new global is initialised.
+            logical_name: Name from which the external one is made; default: `symbol_name`.
+
+        Raises:
+            ExportError: The tensor has no data to put inline, or no known element type.
+        """
         known = self.globals.get(id(tensor))
         if known is None:
             symbol, op, type_ = self.create_tensor_global(
@@ -399,6 +417,11 @@ class ModuleBuilder:
 
     def handle_mlir_error(self, op: Operation, e: MLIRError, message: str) -> None:
         """Raise an ExportError for an error of MLIR.
+
+        Args:
+            op: The operation that is not valid.
+            e: The error, with its diagnostics.
+            message: The problem, to which the diagnostics are added.
 
         Raises:
             ExportError: Always.

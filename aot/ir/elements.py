@@ -46,7 +46,13 @@ def storage_dtype(dtype: DType) -> str:
 
 
 def global_type(dtype: DType, shape: tuple[int | None, ...], context: Context) -> Type:
-    """Return the builtin tensor type of a global."""
+    """Return the builtin tensor type of a global.
+
+    Args:
+        dtype: The element type.
+        shape: The sizes; None: dynamic.
+        context: The module's context.
+    """
     return Type.parse(TensorType(shape, storage_dtype(dtype)).builtin(), context)
 
 

@@ -134,6 +134,12 @@ class ParameterArchive:
     ) -> None:
         """Add the parameters of a file: `.irpa`, `.safetensors`, `.gguf`, or a sharded index.
 
+        Args:
+            file_path: The file.
+            mmap: Map the file into memory instead of reading it.
+            readable: Whether the tensors may be read.
+            writable: Whether changes of the tensors go to the file.
+
         Raises:
             ArtifactError: The file is no sound archive.
             ParameterError: The archive has one of its names already, or the options contradict

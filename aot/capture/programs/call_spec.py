@@ -130,7 +130,14 @@ def rebuilt(
     signature: ExportGraphSignature,
     entry: ModuleCallEntry,
 ) -> ExportedProgram:
-    """Return a program with another graph, signature or description of its calls."""
+    """Return a program with another graph, signature or description of its calls.
+
+    Args:
+        program: The program, which stays as it is.
+        graph: The graph.
+        signature: The inputs and outputs of the graph.
+        entry: torch's description of the structure of arguments and results.
+    """
     return ExportedProgram(
         root=program.graph_module,
         graph=graph,

@@ -46,6 +46,11 @@ class TensorPool:
     def add(self, program: str, key: str, tensor: torch.Tensor) -> str:
         """Return the name of a tensor, which is its key unless that is another's.
 
+        Args:
+            program: The name of the program that has the tensor.
+            key: The tensor's name in the program.
+            tensor: The tensor.
+
         Raises:
             ExportError: It is of an element type that cannot be exported.
         """

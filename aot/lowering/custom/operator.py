@@ -66,7 +66,13 @@ def tensor_arguments(schema: FunctionSchema) -> list[str]:
 def bind_arguments(
     schema: FunctionSchema, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the value of each argument of a call by name."""
+    """Return the value of each argument of a call by name.
+
+    Args:
+        schema: The operator's schema, which has the defaults.
+        args: The positional arguments.
+        kwargs: The keyword arguments.
+    """
     given = dict(zip((argument.name for argument in schema.arguments), args, strict=False))
     defaults = {a.name: a.default_value for a in schema.arguments if a.has_default_value()}
     return {**defaults, **given, **kwargs}

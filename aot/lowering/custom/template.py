@@ -68,6 +68,11 @@ def names_in(text: str) -> set[str]:
 def fill_in(op: CustomOp, text: str, fields: Mapping[str, str]) -> str:
     """Return a template with its fields filled in.
 
+    Args:
+        op: The operator, for messages.
+        text: The template.
+        fields: The text of each field.
+
     Raises:
         ExportError: It names a field that there is not, or has a lone `$`; gives the line.
     """
