@@ -53,10 +53,6 @@ def test_true_quotients_of_sizes(divisor):
         assert n * quotient.factor // quotient.divisor == math.floor(n / divisor)
 
 
-def test_powers_of_floats_have_no_quotient():
-    assert quotient_of(float_node(lambda n: math.floor((n / 3) ** 2) + 1), np.floor) is None
-
-
 def test_ranges_of_numbers():
     node = float_node(lambda n: math.floor(n * 0.5) + 1)
     assert lowest_value(node) == 1.0

@@ -52,7 +52,6 @@ FUNCTIONS = {
     "rounded down": lambda a, b: math.floor(a / 3) + 1,
     "three tenths": lambda a, b: math.ceil(a * 0.3),
     "chosen": lambda a, b: torch.sym_ite(a > b, a - b + 1, b),
-    "both": lambda a, b: torch.sym_ite(torch.sym_and(a > 3, b > 3), a, b),
     "not": lambda a, b: torch.sym_ite(torch.sym_not(a > b), a, b),
     "cube": lambda a, b: a**3,
     "sum": lambda a, b: torch.sym_sum([a, b, a]),
