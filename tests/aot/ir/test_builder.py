@@ -137,8 +137,8 @@ def test_an_external_global_is_named_by_scope_and_mapped_name() -> None:
             bias=aot.export_global(aot.AbstractTensor(3), external=True),
         ),
         """
-        CHECK: @_weight.global = #flow.parameter.named<"net"::"WEIGHT"> : tensor<2xf32>
-        CHECK: @_bias.global = #flow.parameter.named<"model"::"bias"> : tensor<3xf32>
+        CHECK: @_weight.global = #flow.parameter.named<"net"::"WEIGHT.GLOBAL"> : tensor<2xf32>
+        CHECK: @_bias.global = #flow.parameter.named<"model"::"bias.global"> : tensor<3xf32>
         """,
     )
 
@@ -215,21 +215,22 @@ def test_numbers_are_globals_of_their_type(kind: Any, value: str) -> None:
 def test_the_signature_of_an_entry_point_is_an_attribute_of_it() -> None:
     rows = aot.NamedDimension("rows", 2, 4, 16)
 
-    def program(x: torch.Tensor, *, scale: float = 2.0) -> dict[str, Any]:
+    def program(x: torch.Tensor, scale: float = 2.0) -> dict[str, Any]:
         return {"y": x * scale}
 
-    out = aot.export(program, args=(aot.InputInfo((rows, 3), torch.float32),))
     check_ir(
-        out,
+        aot.export(program, args=(aot.InputInfo((rows, 3), torch.float32),)),
         r"""
         CHECK: func.func @main(
-        CHECK-SAME: attributes {iree.reflection = {pelton.signature =
-        CHECK-SAME: "{\22format\22:1,\22name\22:\22main\22,
-        CHECK-SAME: \22parameters\22:{{\[\[}}\22x\22,\22POSITIONAL_OR_KEYWORD\22,0]
-        CHECK-SAME: \22inputs\22:{{\[\[}}\22tensor\22,\22float32\22,[\22rows\22,3]]]
-        CHECK-SAME: \22result_tree\22:[\22dict\22,{{\[\[}}\22y\22,0]]]
-        CHECK-SAME: \22results\22:{{\[\[}}\22tensor\22,\22float32\22,[\22rows\22,3]]]
-        CHECK-SAME: \22dims\22:{{\[\[}}\22rows\22,2,16,4,
+        CHECK-SAME: {iree.reflection = {pelton.signature = "{\22format\22:1,
+        CHECK-SAME: \22name\22:\22main\22,
+        CHECK-SAME: \22x\22,\22POSITIONAL_OR_KEYWORD\22,0]
+        CHECK-SAME: \22scale\22,\22POSITIONAL_OR_KEYWORD\22
+        CHECK-SAME: \22inputs\22:{{.}}{{.}}\22tensor\22,\22float32\22,[\22rows\22,3]]
+        CHECK-SAME: [\22constant\22,2.0]]
+        CHECK-SAME: \22result_tree\22:[\22dict\22,
+        CHECK-SAME: \22results\22:{{.}}{{.}}\22tensor\22,\22float32\22,[\22rows\22,3]]]
+        CHECK-SAME: \22dims\22:{{.}}{{.}}\22rows\22,2,16,4,
         CHECK-SAME: \22mutates\22:[]
         CHECK-SAME: test_builder.py:
         CHECK-SAME: \22overwrites_inputs\22:false

@@ -21,7 +21,6 @@ WRITERS: dict[str, Callable[..., Any]] = {
     "scatter": lambda x, i: x.index_put((i,), torch.ones(2, 4)),
     "index_copy": lambda x, i: x.index_copy(0, i, torch.ones(2, 4)),
     "slice_scatter": lambda x, i: x.slice_scatter(torch.ones(1, 4), 0, 1, 2),
-    "sort": lambda x, i: x.sort(0)[0],
     "cumsum": lambda x, i: x.cumsum(0),
     "in a branch": lambda x, i: torch.cond(
         x.sum() > 0, lambda x: x.index_fill(0, i, 1.0), lambda x: x + 1, (x,)
@@ -29,9 +28,9 @@ WRITERS: dict[str, Callable[..., Any]] = {
 }
 READERS: dict[str, Callable[..., Any]] = {
     "elementwise": lambda x, i: (x + 1).relu() * x.sigmoid(),
-    "product": lambda x, i: x @ x.T,
+    "product": lambda x, i: x @ x.transpose(0, 1),
     "reduction": lambda x, i: x.softmax(1).sum(0),
-    "movement": lambda x, i: torch.cat([x.T.reshape(2, 8), x.flatten()[None, :8]]),
+    "movement": lambda x, i: torch.cat([x.permute(1, 0).reshape(2, 8), x.flatten()[None, :8]]),
     "gather": lambda x, i: x[i],
     "branch": lambda x, i: torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x + 1, (x,)),
     "nothing": lambda x, i: x,
