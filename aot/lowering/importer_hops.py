@@ -47,7 +47,7 @@ class HigherOrderImporter(NodeImporter):
             "scan": self._import_scan,
             "map_impl": self._import_map,
         }
-        known = importers.get(operator.name())
+        known = importers.get(str(operator))
         if known is None:
             super().import_higher_order(loc, node, operator)
         else:
