@@ -9,6 +9,8 @@ from pelton.aot.decompositions.legalize import applies, must_retrace
 
 aten = torch.ops.aten
 
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+
 
 def exported(function, *args, **options):
     class Model(torch.nn.Module):
