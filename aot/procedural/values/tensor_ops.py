@@ -59,7 +59,7 @@ def tensor_type(trace: TraceServices, shape: Sequence[Size], dtype: torch.dtype)
 
 
 def index_values(trace: TraceServices, sizes: Sequence[Size]) -> list[Value]:
-    """Return sizes or positions as values of type index."""
+    """Return sizes or positions as values of type index; called within `trace.emitting()`."""
     return [
         index_constant(size) if is_static(size) else index_scalar(trace, size).ir_value
         for size in sizes
@@ -67,7 +67,7 @@ def index_values(trace: TraceServices, sizes: Sequence[Size]) -> list[Value]:
 
 
 def dynamic_values(trace: TraceServices, sizes: Sequence[Size]) -> list[Value]:
-    """Return the dynamic ones of sizes as values of type index."""
+    """Return the dynamic ones of sizes as values of type index, as `index_values` does."""
     return index_values(trace, [size for size in sizes if not is_static(size)])
 
 
