@@ -127,7 +127,7 @@ def _read_vmfb(description: Description) -> None:
     except (ValueError, RuntimeError) as error:
         version = importlib.metadata.version("iree-base-runtime")
         raise ArtifactError(
-            f"{description.path} is no module that IREE {version} can read"
+            f"{description.path} is not a module that IREE {version} can read"
         ) from error
     signatures: dict[str, Signature] = {}
     for name in module.function_names:

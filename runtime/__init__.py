@@ -1,4 +1,4 @@
-"""Load and call what Pelton compiled; needs numpy and an engine, neither torch nor a compiler."""
+"""Runtime: loads and calls compiled artifacts, with numpy and an engine, without torch."""
 
 from .archive.archives import open_archive
 from .archive.parameter_set import ParameterSet

@@ -139,7 +139,7 @@ class Decoder:
         if origin is tuple:
             return self._tuple(parts, data, path)
         if origin in (dict, Mapping):
-            return self._mapping(parts[0], parts[1], data, path)
+            return self._mapping(parts, data, path)
         if dataclasses.is_dataclass(kind):
             return self._dataclass(kind, data, path)
         if not _fits(kind, data):
@@ -154,9 +154,10 @@ class Decoder:
         places = (f"{path}[{index}]" for index in range(len(data)))
         return tuple(map(self._decode, kinds, data, places))
 
-    def _mapping(self, key: Any, kind: Any, data: Any, path: str) -> dict[str, Any]:
+    def _mapping(self, parts: tuple[Any, ...], data: Any, path: str) -> dict[str, Any]:
         if not isinstance(data, dict):
             raise _unexpected(path, data, "an object")
+        key, kind = parts
         places = {name: f"{path}[{name!r}]" for name in data}
         return {
             self._decode(key, name, places[name]): self._decode(kind, item, places[name])

@@ -1,7 +1,7 @@
-"""The errors that Pelton raises, one class for each kind of thing that goes wrong.
+"""Errors of Pelton: one class for each cause.
 
-Every message says which object, what was expected, what was given, and what to do. Each class
-is also the builtin exception that fits, so `except ValueError` works for who does not know us.
+Every message names the object, what was expected, what was given, and what to do. Each class is
+also the builtin exception that fits, so that `except ValueError` works as well.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class ExportError(PeltonError, TypeError, ValueError):
 
 
 class DynamicShapeError(ExportError):
-    """A size that was asked to be dynamic cannot be, or its bounds are wrong."""
+    """A size cannot be dynamic as requested, or its bounds are wrong."""
 
 
 class UnsupportedOpError(ExportError, NotImplementedError):
-    """A program uses operators that the toolkit or the target cannot take.
+    """A program uses operators that the toolkit or the target does not support.
 
     Args:
         message: Names all the operators at once.
@@ -65,8 +65,8 @@ class CompileError(PeltonError, RuntimeError):
 
     Args:
         message: What failed, with the first diagnostic.
-        diagnostics: Everything that the compiler said.
-        reproducer: Path of a file that shows the failure again, or None.
+        diagnostics: All diagnostics of the compiler.
+        reproducer: Path of a file that reproduces the failure, or None.
         operators: Names of the operators that could not be lowered.
     """
 
@@ -94,11 +94,11 @@ class ParameterError(PeltonError, ValueError):
 
 
 class ArtifactError(PeltonError, ValueError):
-    """A file is not what it should be: empty, truncated, of another format or version."""
+    """A file is empty, truncated, damaged, or of another format or version."""
 
 
 class DeviceError(PeltonError, RuntimeError):
-    """A device is not there, or cannot run the program."""
+    """A device is missing, or cannot run the program."""
 
 
 class MissingDependencyError(PeltonError, ImportError):

@@ -1,4 +1,4 @@
-"""Load compiled artifacts and call them."""
+"""Executables: compiled artifacts that are loaded and called."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def load(
         path_or_bytes: A `.vmfb` or `.trtm` file, or its bytes.
         device: What to run on, such as `cpu`, `local-sync`, `cuda:0`; by default the first device
             of the kind that the artifact was compiled for. `cpu` is `local-task`, with a thread
-            for each processor, or `local-sync`, the caller's thread, where only one may be used.
+            for each CPU, or `local-sync`, the caller's thread, where only one may be used.
             For an artifact of several devices, a sequence in the order of their numbers, such as
-            `["cpu", "cpu"]`, or one processor that stands for all of them. `reference` runs the
-            ONNX graphs of a `.trtm` on the processor.
+            `["cpu", "cpu"]`, or one CPU that stands for all of them. `reference` runs the
+            ONNX graphs of a `.trtm` on the CPU.
         parameters: Where external parameters come from: the path of an archive, a list of paths, a
             mapping of names to arrays (such as a `state_dict`), or `{scope: any of these}`.
         allow_unused_parameters: Accept parameters that the artifact does not use, for artifacts
@@ -48,7 +48,7 @@ def load(
         The executable, ready to be called.
 
     Raises:
-        ArtifactError: The file is missing, damaged, or no compiled artifact.
+        ArtifactError: The file is missing, damaged, or not a compiled artifact.
         DeviceError: There is no such device, or the artifact was made for another one.
         ParameterError: Parameters are missing, not needed, or of another type or shape.
 
@@ -65,7 +65,7 @@ def load(
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(path_or_bytes)
-        # The mapping keeps the data; the name is not needed once the file is mapped.
+        # The mapping holds the data; the name is not needed once the file is mapped.
         return Executable(_load_file(Path(name), device, parameters, allow_unused_parameters))
     except PeltonError as error:
         error.args = (str(error).replace(name, "the module in memory"),)
@@ -84,15 +84,21 @@ def _load_file(
     if kind in (FileKind.MLIR_TEXT, FileKind.MLIR_BYTECODE):
         raise ArtifactError(f"{path} is {kind.value}, which must be compiled first: pelton compile")
     if kind not in LOADERS:
-        raise ArtifactError(f"{path} is no compiled module: its content is {kind.value}")
+        raise ArtifactError(f"{path} is not a compiled module: its content is {kind.value}")
     return LOADERS[kind](path, device, parameters, allow_unused_parameters)
 
 
 class Executable:
     """A loaded artifact. Its entry points are attributes; with only one, it is callable itself.
 
-    Calls may come from any number of threads. Results belong to the caller and outlive the
-    executable. Functions of a module with state are serialised.
+    Any number of threads may call it. Results belong to the caller and outlive the executable.
+    Calls of a module with state are serialised.
+
+    Args:
+        module: The artifact, loaded by an engine.
+
+    Raises:
+        ArtifactError: The artifact has no entry point with a signature of Pelton.
 
     Example:
         >>> import pelton.runtime
@@ -129,7 +135,7 @@ class Executable:
 
     @property
     def info(self) -> VmfbInfo | Manifest:
-        """What the artifact says of itself: target, versions, parameters."""
+        """The metadata of the artifact: target, versions, parameters."""
         return self._module.info
 
     @property
@@ -142,15 +148,15 @@ class Executable:
 
     @property
     def state(self) -> State:
-        """The state kept between calls, by name; read and written as tensors."""
+        """The state between calls, by name; read and written as tensors."""
         return self._state
 
     @property
     def stream(self) -> int | None:
         """The handle of the CUDA stream that calls run on.
 
-        None where there is none to share: on processors, and where the engine keeps its own and a
-        call returns only when its results are there (IREE).
+        None on CPUs, and where the streams of the engine are private and a call returns only when
+        its results are complete (IREE).
         """
         return self._module.stream
 
@@ -168,7 +174,7 @@ class Executable:
         return self._only().signature.python()
 
     def reset_state(self) -> None:
-        """Put the initial state back."""
+        """Reset the state to its initial value."""
         self._module.reset()
 
     def save(self, path: StrPath) -> None:
@@ -188,7 +194,11 @@ class Executable:
         parameters: Any = None,
         allow_unused_parameters: bool = False,
     ) -> Executable:
-        """Load an artifact; the same as `pelton.runtime.load`."""
+        """Load an artifact, as `pelton.runtime.load` does.
+
+        Args:
+            path, device, parameters, allow_unused_parameters: As for `pelton.runtime.load`.
+        """
         return load(
             path,
             device=device,
@@ -233,8 +243,8 @@ class Function:
     """One entry point of an executable.
 
     Args:
-        signature: What it takes and gives.
-        run: Takes the checked input leaves and gives the result's leaves.
+        signature: Its signature.
+        run: Computes the leaves of the result from checked input leaves.
     """
 
     def __init__(self, signature: Signature, run: Run) -> None:
@@ -259,9 +269,9 @@ class Function:
         return results[0] if self._tree == 0 else pytrees.unflatten(self._tree, results)
 
     def call_leaves(self, leaves: Sequence[Any]) -> list[Any]:
-        """Call with the leaves that are inputs at run time, of which nothing is checked.
+        """Call with the leaves that are inputs at run time, without checks.
 
-        For callers that made sure of types, sizes and constraints, such as compiled code.
+        For callers that guarantee types, sizes and constraints, such as compiled code.
 
         Args:
             leaves: Tensors and numbers, in order.
@@ -292,10 +302,10 @@ class Function:
 
 
 class State(MutableMapping[str, Any]):
-    """The state of an executable by name; values are copies, so writing needs an assignment.
+    """The state of an executable by name. Values are copies: to change one, assign it.
 
     Args:
-        accessors: The function that reads and the one that writes, by name.
+        accessors: The getter and the setter, by name.
     """
 
     def __init__(self, accessors: dict[str, tuple[Function, Function]]) -> None:
@@ -315,7 +325,7 @@ class State(MutableMapping[str, Any]):
         self._find(name)[1](value)
 
     def __delitem__(self, name: str) -> None:
-        raise TypeError("state cannot be removed; reset_state() puts the initial values back")
+        raise TypeError("state cannot be removed; reset_state() restores the initial values")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._accessors)

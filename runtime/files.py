@@ -1,4 +1,4 @@
-"""Files on disk: writes that leave the old or the new file, reads that know what they open."""
+"""Files on disk: atomic writes, and file kinds by their first bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def atomic_path(path: StrPath) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success it replaces `path`, else it is removed.
 
     The data is flushed to the disk before the rename, so that a crash leaves either the old file
-    or the whole new one. For writers that want a name; `atomic_write` gives an open file.
+    or the complete new one. For writers that need a path; `atomic_write` yields an open file.
 
     Raises:
         ArtifactError: The folder does not exist, or `path` is a folder.
@@ -31,7 +31,7 @@ def atomic_path(path: StrPath) -> Iterator[Path]:
         >>> import tempfile, pathlib
         >>> folder = pathlib.Path(tempfile.mkdtemp())
         >>> with atomic_path(folder / "a.txt") as temporary:
-        ...     _ = temporary.write_text("whole")
+        ...     _ = temporary.write_text("text")
         >>> [p.name for p in folder.iterdir()]
         ['a.txt']
     """
@@ -58,7 +58,7 @@ def atomic_path(path: StrPath) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def atomic_write(path: StrPath) -> Iterator[BinaryIO]:
-    """Open `path` for writing bytes; the file appears under its name only when all is written.
+    """Open `path` for writing bytes; the file gets its name only when all is written.
 
     Raises:
         ArtifactError: The folder does not exist, or `path` is a folder.
@@ -67,9 +67,9 @@ def atomic_write(path: StrPath) -> Iterator[BinaryIO]:
         >>> import tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.bin"
         >>> with atomic_write(path) as file:
-        ...     _ = file.write(b"whole")
+        ...     _ = file.write(b"bytes")
         >>> path.read_bytes()
-        b'whole'
+        b'bytes'
     """
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
         yield file
@@ -87,7 +87,7 @@ def atomic_folder(path: StrPath) -> Iterator[Path]:
         >>> import tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "all"
         >>> with atomic_folder(path) as temporary:
-        ...     _ = (temporary / "a.txt").write_text("whole")
+        ...     _ = (temporary / "a.txt").write_text("text")
         >>> [p.name for p in path.iterdir()]
         ['a.txt']
     """
@@ -121,7 +121,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 class FileKind(enum.Enum):
-    """What a file holds, told by its first bytes (by its name only for formats without a magic)."""
+    """The format of a file, by its first bytes (by its name only for formats without a magic)."""
 
     MLIR_TEXT = "MLIR text"
     MLIR_BYTECODE = "MLIR bytecode"
@@ -134,7 +134,7 @@ class FileKind(enum.Enum):
 
 
 def sniff(path: StrPath) -> FileKind:
-    """Tell what kind of file `path` is.
+    """Return the kind of a file.
 
     Raises:
         ArtifactError: There is no such file, it is a folder, it is empty, or it cannot be read.

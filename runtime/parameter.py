@@ -1,4 +1,4 @@
-"""Public path of `Parameter` and its makers; they live in `archive.parameter`."""
+"""Parameters: the public path of `archive.parameter`."""
 
 from .archive.parameter import Parameter, blob_of, parameter_of
 

@@ -1,4 +1,4 @@
-"""Where long work says which stage it is in, for whoever shows it."""
+"""Progress reports: the stage and the steps of long work, for a listener that shows them."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 Listener = Callable[[str], AbstractContextManager[object]]
-"""Called with a stage's name; what it returns is entered for as long as the stage lasts."""
+"""Called with a stage's name; returns a context manager that is entered during the stage."""
 
 Meter = Callable[[str, int, int], None]
-"""Called within a stage with what is being done, and how many of how many steps are done."""
+"""Called within a stage with the name of a step, and the numbers of done and of all steps."""
 
 _listener: Listener = contextlib.nullcontext
-"""One for the process, as there is one terminal; set by `listening` and by nothing else."""
+"""The listener of the process, which has one terminal; set only by `listening`."""
 
 _meter: Meter = lambda what, done, total: None  # noqa: E731
-"""Of the same listener."""
+"""The meter of the same listener."""
 
 
 @contextlib.contextmanager
 def listening(listener: Listener, meter: Meter | None = None) -> Iterator[None]:
-    """Have `listener` told of all stages, and `meter` of steps in them, until the block ends.
+    """Report all stages to `listener`, and their steps to `meter`, until the block ends.
 
     Example:
         >>> names = []
@@ -41,10 +41,16 @@ def listening(listener: Listener, meter: Meter | None = None) -> Iterator[None]:
 
 
 def stage(name: str) -> AbstractContextManager[object]:
-    """Return the block of a stage: `with stage("import"): ...`; silent unless somebody listens."""
+    """Return the context manager of a stage, as in `with stage("import"): ...`."""
     return _listener(name)
 
 
 def advance(what: str, done: int, total: int) -> None:
-    """Tell how far the stage in progress is: `done` of `total` steps of what is being done."""
+    """Report the progress within the current stage.
+
+    Args:
+        what: The name of the steps.
+        done: How many are done.
+        total: How many there are.
+    """
     _meter(what, done, total)

@@ -1,4 +1,4 @@
-"""Public path of the reader and writer of `.trtm` packages; they live in `artifacts.trtm`."""
+"""Packages (`.trtm`): the public path of `artifacts.trtm`."""
 
 from .artifacts.trtm import Package, open_trtm, write_trtm
 

@@ -1,4 +1,4 @@
-"""Parameter archives: weights in files and in memory, by name, and their way into a program."""
+"""Parameter archives: named weights in files and in memory, and their use in programs."""
 
 from .archives import (
     WRITABLE_SUFFIXES,

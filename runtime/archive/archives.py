@@ -1,9 +1,9 @@
-"""Parameter archives: weights in files and in memory, by name, and their way into a program.
+"""Parameter archives: named weights in files and in memory, and their use in programs.
 
 `open_archive` maps a file of any known format without reading its contents; every number in it is
-checked here before anything relies on it, and no engine ever parses the file. `write_archive`
-streams parameters into a file that appears only when it is whole. `load_parameters` and
-`check_parameters` turn what a user gives for a program into one `ParameterSet` for each scope.
+checked before it is used, and no engine parses the file. `write_archive` streams parameters into a
+file, atomically. `load_parameters` and `check_parameters` make one `ParameterSet` per scope of the
+parameters that a user passes for a program.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .parameter import Parameter, parameter_of, type_text
 from .parameter_set import ParameterSet
 
 Access = Literal["read", "private", "write"]
-"""How a file is mapped: read-only; writable in memory only; or writable through to the file."""
+"""How a file is mapped: read-only, copy-on-write, or shared with writes to the file."""
 
 ParameterSource: TypeAlias = "StrPath | Iterable[StrPath] | Mapping[str, Any]"
 """Where parameters come from: a file, several files, or tensors by name."""
@@ -50,14 +50,14 @@ def open_archive(path: StrPath, *, access: Access = "read", mapped: bool = True)
     """Return the parameters in a file, without reading their contents.
 
     Args:
-        path: A `.irpa`, `.safetensors` or `.gguf` file, told by its first bytes, or the
+        path: A `.irpa`, `.safetensors` or `.gguf` file, recognised by its first bytes, or the
             `.index.json` of a sharded safetensors archive.
         access: How the file is mapped.
-        mapped: Map the file; otherwise it is read into memory at once, for files that change
-            while they are used.
+        mapped: Map the file; otherwise it is read into memory, for files that change while they
+            are used.
 
     Raises:
-        ArtifactError: There is no such file, or it is no sound archive.
+        ArtifactError: There is no such file, or it is not a valid archive.
 
     Example:
         >>> import tempfile, pathlib
@@ -76,7 +76,7 @@ def open_archive(path: StrPath, *, access: Access = "read", mapped: bool = True)
     try:
         return ParameterSet(_READERS[kind](_memory(path, access, mapped)), str(path))
     except ArtifactError as error:
-        raise ArtifactError(f"{path} is no sound {kind.value}: {error}") from error
+        raise ArtifactError(f"{path} is not a valid {kind.value}: {error}") from error
 
 
 def write_archive(
@@ -85,18 +85,18 @@ def write_archive(
     *,
     progress: Callable[[int], object] = lambda nbytes: None,
 ) -> None:
-    """Write parameters to a file, which replaces an older one only when it is whole.
+    """Write parameters to a file atomically.
 
-    The contents are streamed: beyond what the caller holds, no more than a chunk is in memory.
+    The contents are streamed in chunks.
 
     Args:
-        path: The file; `.irpa` or `.safetensors` decides the format.
-        parameters: What to write. Parameters that are the same memory are stored once.
-        progress: Called with the number of bytes after each piece that was written.
+        path: The file; the suffix `.irpa` or `.safetensors` is the format.
+        parameters: The parameters. Those that share memory are stored once.
+        progress: Called with the number of bytes of each chunk that was written.
 
     Raises:
         ArtifactError: The suffix is unknown, or the file cannot be written.
-        ParameterError: A name comes twice, or the format cannot hold an element type.
+        ParameterError: A name occurs twice, or the format cannot store an element type.
 
     Example:
         >>> import tempfile, pathlib
@@ -109,7 +109,7 @@ def write_archive(
     if suffix not in _PLANS:
         known = ", ".join(_PLANS)
         raise ArtifactError(f"cannot write {path}: the name must end in one of {known}")
-    plan = _PLANS[suffix](list(ParameterSet(parameters, f"what goes to {path}").values()))
+    plan = _PLANS[suffix](list(ParameterSet(parameters, f"the parameters for {path}").values()))
     try:
         with atomic_write(path) as file:
             end = file.write(plan.head)
@@ -129,17 +129,17 @@ def load_parameters(
     given: ParameterSource | Mapping[str, ParameterSource] | None,
     scopes: Iterable[str] = ("model",),
 ) -> dict[str, ParameterSet]:
-    """Return the parameters that a user gives for a program, for each scope.
+    """Return the parameters that a user passes for a program, by scope.
 
     Args:
         given: A file; several files; tensors by name (a `state_dict`, numpy arrays, a
-            `ParameterSet`); or a mapping from scopes to any of these. What comes without a scope
-            is offered to all `scopes`.
-        scopes: The scopes that the program asks for.
+            `ParameterSet`); or a mapping from scopes to any of these. Parameters without a scope
+            are used for all `scopes`.
+        scopes: The scopes of the program.
 
     Raises:
-        ArtifactError: A file is no sound archive.
-        ParameterError: A tensor cannot be used, or a name comes twice.
+        ArtifactError: A file is not a valid archive.
+        ParameterError: A tensor cannot be used, or a name occurs twice.
 
     Example:
         >>> sets = load_parameters({"model": {"bias": np.zeros(2, np.float32)}})
@@ -161,7 +161,7 @@ def load_parameters(
         if any(scoped.values()):
             sources = ", ".join(repr(name) for name, is_source in scoped.items() if is_source)
             raise ParameterError(
-                f"parameters are given by scope ({sources}) and by name at once; give "
+                f"parameters are given by scope ({sources}) and by name at once; pass "
                 "{scope: file, files or tensors}, or {name: tensor}"
             )
     return dict.fromkeys(scopes, _parameter_set(given))
@@ -173,16 +173,16 @@ def check_parameters(
     *,
     allow_unused: bool = False,
 ) -> None:
-    """Refuse parameters that do not fit a program, with all that is wrong at once.
+    """Refuse parameters that do not fit a program, with all problems in one message.
 
     A parameter that no scope uses is refused, because a misspelt or outdated name would otherwise
-    go unnoticed. Excused are further names of a tensor that is used (tied weights).
+    go unnoticed. Further names of a tensor that is used (tied weights) are accepted.
 
     Args:
         needed: Element type and shape of each parameter of the program, by scope and name.
-        given: What `load_parameters` returned.
+        given: The result of `load_parameters`.
         allow_unused: Accept parameters that the program does not use, for programs that share
-            one archive and use a part each.
+            one archive.
 
     Raises:
         ParameterError: Lists the parameters that are missing, unused, or of another type or shape.
@@ -245,7 +245,7 @@ def _is_source(value: Any) -> bool:
 
 
 def _key_of(source: Any) -> Any:
-    """Return what is equal for two scopes that are given the same file or object."""
+    """Return a key that is equal for scopes with the same file or object."""
     return os.fspath(source) if isinstance(source, (str, os.PathLike)) else id(source)
 
 
@@ -272,7 +272,7 @@ def _sharded(path: Path, access: Access, mapped: bool) -> Iterator[Parameter]:
     except OSError as error:
         raise ArtifactError(f"cannot read {path}: {error.strerror}") from error
     except ArtifactError as error:
-        raise ArtifactError(f"{path} is no index of a sharded archive: {error}") from error
+        raise ArtifactError(f"{path} is not an index of a sharded archive: {error}") from error
     for file, names in shards.items():
         shard = open_archive(path.with_name(file), access=access, mapped=mapped)
         missing = [name for name in names if name not in shard]
@@ -293,7 +293,7 @@ def _memory(path: Path, access: Access, mapped: bool) -> NDArray[np.uint8]:
 
 def _map(handle: int, access: Access) -> mmap.mmap:
     if access == "private" and hasattr(mmap, "MAP_NORESERVE"):
-        # Without a reservation, so that archives larger than the memory can be opened.
+        # Without a reservation, so that archives larger than memory can be opened.
         return mmap.mmap(handle, 0, flags=mmap.MAP_PRIVATE | mmap.MAP_NORESERVE)
     modes = {"read": mmap.ACCESS_READ, "private": mmap.ACCESS_COPY, "write": mmap.ACCESS_WRITE}
     return mmap.mmap(handle, 0, access=modes[access])

@@ -1,7 +1,7 @@
-"""GGUF archives: how they are read.
+"""GGUF archives: the reader.
 
-Little-endian: counts, key-value pairs (skipped but for the alignment), a description of each tensor
-and the contents. Quantised tensors have block types of their own, which are kept by name.
+Little-endian: counts, key-value pairs (skipped except for the alignment), a description of each
+tensor and the contents. Quantised tensors have block types, which parameters have by name.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def read(memory: NDArray[np.uint8]) -> list[Parameter]:
     """Return the parameters in the bytes of an archive; their contents are not touched.
 
     Raises:
-        ArtifactError: The bytes are no sound archive.
+        ArtifactError: The bytes are not a valid archive.
     """
     cursor = _Cursor(memory)
     require(cursor.take(4) == b"GGUF", "it does not start with GGUF")
@@ -105,13 +105,13 @@ def _head(cursor: _Cursor) -> tuple[str, str, tuple[int, ...], int, int]:
     code, start = cursor.number("<I"), cursor.number("<Q")
     require(code in _TYPES, f"{name!r} has element type {code}, which is not known")
     type_name, block, block_bytes = _TYPES[code]
-    whole = (shape[-1] if shape else 1) % block == 0
-    require(whole, f"{name!r} has rows of {shape[-1:]} elements, no multiple of {block}")
+    divisible = (shape[-1] if shape else 1) % block == 0
+    require(divisible, f"{name!r} has rows of {shape[-1:]} elements, not a multiple of {block}")
     return name, type_name, shape, start, math.prod(shape) // block * block_bytes
 
 
 class _Cursor:
-    """Reads forward through the bytes of a file and refuses to leave them."""
+    """Reads forward through the bytes of a file, and refuses to read beyond the end."""
 
     def __init__(self, memory: NDArray[np.uint8]) -> None:
         self._memory = memory
@@ -119,7 +119,7 @@ class _Cursor:
 
     @property
     def left(self) -> int:
-        """The bytes that are left."""
+        """The number of bytes left."""
         return len(self._memory) - self.offset
 
     def take(self, length: int) -> bytes:
@@ -133,11 +133,11 @@ class _Cursor:
         return int(struct.unpack_from(form, self._memory.data, start)[0])
 
     def text(self) -> bytes:
-        """Return the next text, which its length goes before."""
+        """Return the next text, which its length precedes."""
         return self.take(self.number("<Q"))
 
     def skip_value(self, kind: int) -> None:
-        """Pass over the value of a key-value pair."""
+        """Skip the value of a key-value pair."""
         count = 1
         if kind == _ARRAY:
             kind, count = self.number("<I"), self.number("<Q")

@@ -1,9 +1,9 @@
-"""IREE parameter archives (`.irpa`): how they are laid out, read and planned.
+"""IREE parameter archives (`.irpa`): reader and layout.
 
 A header, a table of entries, the names and metadata, and the contents; all numbers little-endian,
-all offsets counted from the header. Several archives may be chained in one file. The element type
-and shape are no part of the format: they are a JSON text in each entry's metadata, in the
-spelling of iree-turbine, which IREE's own Python readers know too.
+all offsets relative to the header. Several archives may be chained in one file. The format has no
+element type and shape: they are a JSON text in each entry's metadata, in the spelling of
+iree-turbine, which IREE's own Python readers know too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def read(memory: NDArray[np.uint8]) -> list[Parameter]:
     """Return the parameters in the bytes of an archive; their contents are not touched.
 
     Raises:
-        ArtifactError: The bytes are no sound archive.
+        ArtifactError: The bytes are not a valid archive.
     """
     parameters: list[Parameter] = []
     spans: list[tuple[int, int, str]] = []
@@ -57,9 +57,9 @@ def read(memory: NDArray[np.uint8]) -> list[Parameter]:
         entries = _part(archive, ranges[0], ranges[1], "table of entries")
         texts = _part(archive, ranges[2], ranges[3], "texts")
         storage = _part(archive, ranges[4], ranges[5], "contents")
-        # Sound files share no entries and no texts, so that the work is bounded by their size.
+        # Valid files share no entries and no texts, so that the work is bounded by their size.
         budget += count * _ENTRY.size
-        require(budget <= len(memory), f"it claims {count} entries, more than it has room for")
+        require(budget <= len(memory), f"it claims {count} entries, more than fit into the file")
         offset = 0
         for _ in range(count):
             entry = _Entry(entries[offset:], texts)
@@ -81,7 +81,7 @@ def read(memory: NDArray[np.uint8]) -> list[Parameter]:
 
 
 def plan(parameters: list[Parameter]) -> Plan:
-    """Lay out an archive; parameters that are the same memory are stored once.
+    """Lay out an archive; parameters that share memory are stored once.
 
     Raises:
         ParameterError: An element type is not known.
@@ -121,7 +121,7 @@ def plan(parameters: list[Parameter]) -> Plan:
 
 
 def metadata(parameter: Parameter) -> str:
-    """Return the text that states the element type and shape of an entry; none for a blob.
+    """Return the text with the element type and shape of an entry; empty for a blob.
 
     Example:
         >>> metadata(Parameter("a", "int8", (2,), 2, np.zeros(2, np.int8)))
@@ -134,12 +134,17 @@ def metadata(parameter: Parameter) -> str:
 
 
 def type_of(name: str, metadata: bytes, nbytes: int) -> tuple[str, tuple[int, ...]]:
-    """Return the name of the element type and the shape that an entry's metadata states.
+    """Return the name of the element type and the shape in an entry's metadata.
 
-    Metadata of another kind, or none, makes the entry a blob.
+    An entry with other metadata, or without any, is a blob.
+
+    Args:
+        name: The name of the entry, for messages.
+        metadata: The metadata.
+        nbytes: The size of the contents in bytes.
 
     Raises:
-        ArtifactError: The metadata is broken, or does not fit the number of bytes.
+        ArtifactError: The metadata is damaged, or does not fit the number of bytes.
 
     Example:
         >>> type_of("a", b'TENSORv0:{"type": "Tensor", "dtype": "float32", "shape": [2]}', 8)

@@ -1,4 +1,4 @@
-"""What the archive formats share: where a writer puts things, and what a reader refuses."""
+"""Archive layout: the plan of a file to write, and checks of a file to read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..errors import ParameterError
 from .parameter import Parameter
 
 DATA_ALIGNMENT = 64
-"""Where contents start in the files that we write: IREE uses such memory without copying it."""
+"""Alignment in bytes of the contents of parameters that we write: IREE uses them in place."""
 
 _MAX_RANK = 32
 _MAX_BYTES = 1 << 62
@@ -20,13 +20,13 @@ _MAX_BYTES = 1 << 62
 
 @dataclass(frozen=True)
 class Plan:
-    """A file to be written: its head, then each parameter's contents at an offset, in order.
+    """A file to be written: its head, then the contents of parameters at offsets.
 
     Args:
         head: The first bytes of the file.
-        contents: Offset from the start of the file and parameter, by rising offset. What lies
-            between is filled with zeros.
-        nbytes: The size of the whole file.
+        contents: Offset from the start of the file and parameter, in ascending order. Gaps are
+            filled with zeros.
+        nbytes: The size of the file.
     """
 
     head: bytes
@@ -35,17 +35,17 @@ class Plan:
 
 
 def require_shape(name: str, shape: Any) -> tuple[int, ...]:
-    """Return the sizes of a tensor as a file states them.
+    """Return the shape of a tensor in a file.
 
     Raises:
-        ArtifactError: They are no list of numbers, or too many or too large for any memory.
+        ArtifactError: They are not a list of numbers, or too many or too large for any memory.
 
     Example:
         >>> require_shape("weight", [2, 3])
         (2, 3)
     """
     sound = isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape)
-    require(sound, f"{name!r} has shape {shape!r:.80}, which is no list of sizes")
+    require(sound, f"{name!r} has shape {shape!r:.80}, which is not a list of sizes")
     require(len(shape) <= _MAX_RANK, f"{name!r} has {len(shape)} dimensions")
     elements = math.prod(max(1, size) for size in shape)
     require(
@@ -55,7 +55,7 @@ def require_shape(name: str, shape: Any) -> tuple[int, ...]:
 
 
 def require_disjoint(parameters: Iterable[tuple[int, int, str]]) -> None:
-    """Refuse contents that overlap in part; the same range under two names is a tied tensor.
+    """Refuse contents that overlap partially; one range with two names is a tied tensor.
 
     Args:
         parameters: Start, end (exclusive) and name of each parameter's contents.
@@ -72,7 +72,7 @@ def require_disjoint(parameters: Iterable[tuple[int, int, str]]) -> None:
 
 
 def refuse_unstorable(kind: str, names: list[str]) -> None:
-    """Refuse to write parameters whose element type the format has no word for.
+    """Refuse to write parameters whose element type a format cannot store.
 
     Raises:
         ParameterError: Names all of them.

@@ -1,8 +1,8 @@
-"""One parameter: its name, type and shape, and where its bytes are.
+"""Parameters: a name, an element type and a shape, and a view of the contents.
 
-A parameter never owns a copy of what it describes: it is a range of a mapped file, the pattern of
-a splat, a numpy array, or a torch tensor on any device. torch is not imported here: its tensors
-are known only once the caller has imported it.
+A parameter does not own its contents: they are a range of a mapped file, the pattern of a splat, a
+numpy array, or a torch tensor on any device. torch is not imported here: its tensors exist only
+once the caller has imported it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CHUNK_BYTES = 16 << 20
 
 
 class DeviceTensor(Protocol):
-    """What is asked of a tensor that lives on a device other than the CPU (torch's way)."""
+    """A tensor on a device other than the CPU, with the methods of torch's."""
 
     def reshape(self, *shape: int) -> DeviceTensor:
         """Return the tensor in another shape."""
@@ -50,13 +50,13 @@ class Parameter:
     """A named tensor, or a blob of bytes, in a file or in memory.
 
     Args:
-        name: The key by which programs ask for it.
-        type_name: The element type: a name in `DTYPES` or `PACKED_DTYPES`, or what a file calls a
+        name: The key of the parameter.
+        type_name: The element type: a name in `DTYPES` or `PACKED_DTYPES`, or a file's name of a
             type that Pelton does not know (`Q4_0`); empty for a blob.
         shape: The sizes of the dimensions in elements.
         nbytes: The number of bytes of the contents.
-        data: Where the contents are: bytes as they lie in a file, a numpy array of any strides,
-            a tensor on another device, or, for a splat, the bytes of the repeated pattern.
+        data: The contents: bytes of a file, a numpy array of any strides, a tensor on another
+            device, or, for a splat, the bytes of the repeated pattern.
         splat: The contents are `data` repeated up to `nbytes`.
 
     Example:
@@ -83,9 +83,8 @@ class Parameter:
     def array(self) -> NDArray[Any]:
         """Return the contents as a read-only array of `dtype.numpy` and `shape`.
 
-        The array is a view of the file or tensor, except of types narrower than a byte, which are
-        unpacked, and of tensors on other devices, which are copied. A splat is one element
-        broadcast to the shape.
+        The array is a view of the file or tensor. Types narrower than a byte are unpacked, and
+        tensors on other devices are copied. A splat is one element broadcast to the shape.
 
         Raises:
             ParameterError: The element type is not known.
@@ -145,7 +144,7 @@ class Parameter:
                 yield _bytes_of(_host_array(flat[start : start + step].cpu()))
 
     def identity(self) -> Hashable | None:
-        """Return what is equal for two parameters that are the same memory; None if it has none.
+        """Return a key that is equal for parameters with the same memory; None if it has none.
 
         Tied weights (one tensor under several names) have equal identities.
 
@@ -177,15 +176,15 @@ class Parameter:
 
 
 def parameter_of(name: str, value: Any) -> Parameter:
-    """Return the parameter that `value` is under `name`, without copying it.
+    """Return a parameter over the memory of a tensor.
 
     Args:
         name: The key of the parameter: text that UTF-8 can encode.
-        value: A numpy array or scalar, a torch tensor, an array of a library that numpy can look
-            into (JAX on the CPU), or another parameter.
+        value: A numpy array or scalar, a torch tensor, an array of a library that numpy can
+            read (JAX on the CPU), or another parameter.
 
     Raises:
-        ParameterError: The name is not text, or the value is no dense tensor with data of a
+        ParameterError: The name is not text, or the value is not a dense tensor with data of a
             known element type.
 
     Example:
@@ -215,7 +214,7 @@ def blob_of(name: str, blob: Any) -> Parameter:
     """Return the bytes of a buffer as a parameter without an element type.
 
     Raises:
-        ParameterError: `blob` is no contiguous buffer.
+        ParameterError: `blob` is not a contiguous buffer.
 
     Example:
         >>> str(blob_of("tokenizer", b"abc"))
@@ -224,12 +223,12 @@ def blob_of(name: str, blob: Any) -> Parameter:
     try:
         data = np.frombuffer(memoryview(blob).cast("B"), np.uint8)
     except TypeError as error:
-        raise ParameterError(f"blob {name!r} is no contiguous buffer: {error}") from error
+        raise ParameterError(f"blob {name!r} is not a contiguous buffer: {error}") from error
     return Parameter(name, "", data.shape, data.nbytes, data)
 
 
 def size_in_bytes(dtype: DType, shape: tuple[int, ...]) -> int:
-    """Return the bytes that a tensor takes in an archive.
+    """Return the size in bytes of a tensor in an archive.
 
     Example:
         >>> size_in_bytes(PACKED_DTYPES["int4"], (3, 3))
@@ -239,7 +238,7 @@ def size_in_bytes(dtype: DType, shape: tuple[int, ...]) -> int:
 
 
 def type_text(type_name: str, shape: tuple[int, ...]) -> str:
-    """Return an element type and shape as messages show them.
+    """Return an element type and shape as text for messages.
 
     Example:
         >>> type_text("float32", (2, 3)), type_text("int8", ()), type_text("", (7,))
@@ -251,7 +250,7 @@ def type_text(type_name: str, shape: tuple[int, ...]) -> str:
 
 
 def pack(array: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return the elements of a 4-bit type two to a byte, the first in the low bits.
+    """Return the elements of a 4-bit type packed two to a byte, the first in the low bits.
 
     Example:
         >>> import ml_dtypes
@@ -265,7 +264,12 @@ def pack(array: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def unpack(packed: NDArray[np.uint8], dtype: DType, count: int) -> NDArray[Any]:
-    """Return the first `count` elements of a packed 4-bit type, each in a byte of its own.
+    """Return elements of a packed 4-bit type, one per byte.
+
+    Args:
+        packed: The packed elements.
+        dtype: The element type.
+        count: How many elements to return.
 
     Example:
         >>> unpack(np.uint8([33, 15]), PACKED_DTYPES["int4"], 3)
@@ -296,13 +300,13 @@ def _as_numpy(name: str, value: Any) -> NDArray[Any]:
 def _of_torch(name: str, tensor: Any) -> Parameter:
     if str(tensor.layout) != "torch.strided":
         raise ParameterError(
-            f"parameter {name!r} has layout {tensor.layout}; archives hold dense tensors: "
+            f"parameter {name!r} has layout {tensor.layout}; archives store dense tensors: "
             "call .to_dense() on it"
         )
     if tensor.device.type == "meta" or hasattr(tensor, "fake_mode"):
         raise ParameterError(
             f"parameter {name!r} has no data: it is on the meta device or a FakeTensor; "
-            "give its real values"
+            "pass its real values"
         )
     spelled = str(tensor.dtype).removeprefix("torch.")
     shape = tuple(int(size) for size in tensor.shape)
@@ -318,7 +322,7 @@ def _of_torch(name: str, tensor: Any) -> Parameter:
 
 
 class _TorchMemory:
-    """The memory of a torch tensor on the CPU, as numpy's array interface describes it."""
+    """The memory of a torch tensor on the CPU, with numpy's array interface."""
 
     def __init__(self, tensor: Any, element: np.dtype[Any]) -> None:
         self.tensor = tensor
@@ -340,7 +344,7 @@ def _host_array(tensor: Any) -> NDArray[Any]:
         return np.empty(tuple(tensor.shape), element)
     if not tensor.data_ptr():
         raise ParameterError(f"a {type(tensor).__qualname__} gives no access to its memory")
-    # The interface knows only numpy's own types; those of ml_dtypes cross as unsigned integers.
+    # The interface has only numpy's own types; those of ml_dtypes are passed as unsigned integers.
     native = element if element.isbuiltin == 1 else np.dtype(f"<u{element.itemsize}")
     return np.asarray(_TorchMemory(tensor, native)).view(element)
 
@@ -354,7 +358,7 @@ def _chunks_of(array: NDArray[Any]) -> Iterator[NDArray[np.uint8]]:
         flat = _bytes_of(array)
         for start in range(0, len(flat), CHUNK_BYTES):
             yield flat[start : start + CHUNK_BYTES]
-            _forget(flat[start : start + CHUNK_BYTES])
+            _release(flat[start : start + CHUNK_BYTES])
     elif array.nbytes <= CHUNK_BYTES:
         yield _bytes_of(array)
     else:
@@ -363,8 +367,8 @@ def _chunks_of(array: NDArray[Any]) -> Iterator[NDArray[np.uint8]]:
             yield from _chunks_of(array[start : start + rows] if rows else array[start])
 
 
-def _forget(piece: NDArray[np.uint8]) -> None:
-    """Give back the memory of a piece of a read-only mapped file; it can be read again."""
+def _release(piece: NDArray[np.uint8]) -> None:
+    """Release the pages of a piece of a read-only mapped file, which can be read again."""
     owner: Any = piece
     while isinstance(owner, np.ndarray):
         owner = owner.base
@@ -372,7 +376,7 @@ def _forget(piece: NDArray[np.uint8]) -> None:
     if not isinstance(mapped, mmap.mmap) or not hasattr(mapped, "madvise"):
         return
     with memoryview(mapped) as view:
-        # Only then: of a private mapping, this would discard what was written.
+        # Of a private mapping, this would discard written data.
         if view.readonly:
             start = piece.ctypes.data - np.frombuffer(view, np.uint8).ctypes.data
             page = start // mmap.PAGESIZE * mmap.PAGESIZE
@@ -389,6 +393,5 @@ def _is_utf8(text: str) -> bool:
 
 def _unknown_type(name: str, spelled: str) -> str:
     known = ", ".join((*DTYPES, *PACKED_DTYPES))
-    return (
-        f"parameter {name!r} has element type {spelled}, which archives cannot hold; known: {known}"
-    )
+    found = f"parameter {name!r} has element type {spelled}"
+    return f"{found}, which archives cannot store; known: {known}"

@@ -1,4 +1,4 @@
-"""Parameters by name, and their way into a program of IREE."""
+"""Parameter sets: parameters by name, and their indices and providers for IREE."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class ParameterSet(Mapping[str, Parameter]):
 
     Args:
         parameters: The parameters, each name once.
-        origin: Where they come from, as messages say it.
+        origin: Their source, for messages.
 
     Raises:
-        ParameterError: A name comes twice.
+        ParameterError: A name occurs twice.
 
     Example:
         >>> from pelton.runtime.parameter import parameter_of
@@ -68,11 +68,11 @@ class ParameterSet(Mapping[str, Parameter]):
     def index(self, names: Iterable[str] | None = None, *, writable: bool = False) -> Any:
         """Return an `iree.runtime.ParameterIndex` over the same memory.
 
-        Contents are copied only where they are strided or on another device. The index, and what
-        is made of it, keep the memory alive.
+        Contents are copied only where they are strided or on another device. The index, and the
+        providers made of it, hold references to the memory.
 
         Args:
-            names: The parameters to put in; all by default.
+            names: The parameters to add; all by default.
             writable: Programs may write to them.
         """
         import iree.runtime
@@ -88,11 +88,11 @@ class ParameterSet(Mapping[str, Parameter]):
         """Return an `iree.runtime.ParameterProvider` of these parameters.
 
         Args:
-            scope: The scope by which the program asks for them.
+            scope: The scope of the parameters in the program.
             names: The parameters that the program needs; all by default.
-            in_place: The device can use the memory of the host. What does not start at a multiple
-                of `DATA_ALIGNMENT` bytes is then copied, once for all providers of this set.
-                Archives that Pelton wrote and torch tensors never are.
+            in_place: Whether the device uses the memory of the host. Contents that are not aligned
+                to `DATA_ALIGNMENT` bytes are then copied, once for all providers of this set.
+                Archives of Pelton and torch tensors are aligned.
         """
         import iree.runtime
 
@@ -104,7 +104,7 @@ class ParameterSet(Mapping[str, Parameter]):
         return index.create_provider(scope)
 
     def _aligned_copy(self, parameter: Parameter) -> NDArray[np.uint8] | None:
-        """Return an aligned copy of what cannot be used in place; None for what can."""
+        """Return an aligned copy of a parameter; None where it can be used in place."""
         data = parameter.data
         if parameter.splat or not parameter.nbytes:
             return None
@@ -133,7 +133,7 @@ def add_to_index(
     Args:
         index: The index.
         parameter: The parameter.
-        contents: Its bytes, where they are not to be those of the parameter itself.
+        contents: The bytes to use instead of the parameter's own.
         readable: Programs may read it.
         writable: Programs may write to it.
     """

@@ -1,8 +1,8 @@
-"""safetensors archives: how they are laid out, read and planned; and the index of sharded ones.
+"""safetensors archives: reader and layout, and the index of sharded archives.
 
 A length, a header in JSON, and the contents without gaps. The format cannot store one tensor under
-two names: the further names of tied tensors are kept in `__metadata__`, as name to stored name,
-which is what `safetensors.torch.save_model` does and `load_model` understands.
+two names: the further names of tied tensors are in `__metadata__`, as name to stored name, as
+`safetensors.torch.save_model` writes and `load_model` reads them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def read(memory: NDArray[np.uint8]) -> list[Parameter]:
     """Return the parameters in the bytes of an archive; their contents are not touched.
 
     Raises:
-        ArtifactError: The bytes are no sound archive.
+        ArtifactError: The bytes are not a valid archive.
     """
     require(len(memory) >= 8, "it ends within the length of the header")
     length = int.from_bytes(memory[:8].tobytes(), "little")
@@ -37,7 +37,7 @@ def read(memory: NDArray[np.uint8]) -> list[Parameter]:
     header = require_json("header", memory[8 : 8 + length].tobytes())
     contents = memory[8 + length :]
     aliases = header.pop(_METADATA, {})
-    require(isinstance(aliases, dict), f"{_METADATA} in the header is no object")
+    require(isinstance(aliases, dict), f"{_METADATA} in the header is not an object")
     tensors = {name: _tensor(name, about, contents) for name, about in header.items()}
     end = 0
     for start, parameter in sorted(tensors.values(), key=lambda item: (item[0], item[1].nbytes)):
@@ -57,13 +57,13 @@ def read(memory: NDArray[np.uint8]) -> list[Parameter]:
 
 
 def plan(parameters: list[Parameter]) -> Plan:
-    """Lay out an archive; parameters that are the same memory are stored once.
+    """Lay out an archive; parameters that share memory are stored once.
 
-    Contents whose size is a multiple of 64 come first, so that nearly all of them lie where IREE
-    can use them without a copy. Splats are written out; blobs are stored as `uint8`.
+    Contents whose size is a multiple of 64 come first, so that nearly all of them are aligned for
+    use without a copy. Splats are expanded; blobs are stored as `uint8`.
 
     Raises:
-        ParameterError: The format has no word for an element type, or a name is its own.
+        ParameterError: The format cannot store an element type, or reserves a name.
     """
     unstorable = [str(p) for p in parameters if p.type_name and _code(p) is None]
     refuse_unstorable(".safetensors", unstorable)
@@ -93,10 +93,10 @@ def plan(parameters: list[Parameter]) -> Plan:
 
 
 def read_index(path: Path) -> dict[str, list[str]]:
-    """Return the names of the tensors in each file that the index of a sharded archive lists.
+    """Return the names of the tensors in each file of the index of a sharded archive.
 
     Raises:
-        ArtifactError: The file is no such index, or it lists files outside its folder.
+        ArtifactError: The file is not such an index, or it lists files outside its folder.
     """
     index = require_json("index", path.read_bytes())
     files = index.get("weight_map")
@@ -106,7 +106,7 @@ def read_index(path: Path) -> dict[str, list[str]]:
         sound = (
             isinstance(file, str) and file == Path(file).name and file != ".." and "\\" not in file
         )
-        require(sound, f"it lists {name!r} in {file!r}, which is no file of the same folder")
+        require(sound, f"it lists {name!r} in {file!r}, which is not a file of the same folder")
         shards.setdefault(file, []).append(name)
     return shards
 
@@ -137,7 +137,7 @@ def _tensor(name: str, about: Any, contents: NDArray[np.uint8]) -> tuple[int, Pa
 
 
 def _code(parameter: Parameter) -> str | None:
-    """Return the format's word for the type; None if it has none, or packs no such count."""
+    """Return the format's code of the type; None if it has none, or cannot pack that many."""
     dtype = parameter.dtype
     if not parameter.type_name:
         return "U8"

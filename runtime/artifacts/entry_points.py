@@ -13,7 +13,7 @@ from ..call.sizes import Size
 from ..checked import JSON_NAME
 
 Kind = Literal["user", "state", "parameter"]
-"""Whether a value is the caller's, state of the program, or one of its weights."""
+"""Whether a value is passed by the caller, state of the program, or one of its weights."""
 
 Flavor = Literal["rtx", "tensorrt"]
 """The library that the engines are for: TensorRT-RTX or TensorRT."""
@@ -25,8 +25,8 @@ class EngineLibrary:
 
     Attributes:
         module: The Python module.
-        package: What pip installs.
-        title: What users call it.
+        package: The package that pip installs.
+        title: Its name in messages.
     """
 
     module: str
@@ -38,17 +38,17 @@ LIBRARIES: dict[Flavor, EngineLibrary] = {
     "rtx": EngineLibrary("tensorrt_rtx", "tensorrt-rtx", "TensorRT-RTX"),
     "tensorrt": EngineLibrary("tensorrt", "tensorrt", "TensorRT"),
 }
-"""The library of each flavour; none reads the engines of another."""
+"""The library of each flavour. The engines of one cannot be read by the other."""
 
 Role = Literal["engine", "reference", "reference_data", "fallback", "fallback_reference", "layers"]
-"""What a member of a package is for a function.
+"""The role of a member of a package for a function.
 
-`reference_data` are the weights beside a large ONNX model, which must refer to them by the last
+`reference_data` are the external weights of a large ONNX model, which refers to them by the last
 part of the member's name, `<function>.onnx.data`.
 """
 
 STATE = "state.safetensors"
-"""The member with the first value of each piece of state, by its name."""
+"""The member with the initial value of each piece of state, by its name."""
 
 PARAMETERS = "parameters.safetensors"
 """The member with the weights that are inputs of engines, by the origin of their ports."""
@@ -75,7 +75,7 @@ def member_name(role: Role, function: str) -> str:
 
 
 class PortLike(Protocol):
-    """What a port of the compiler has; `dtype` is torch's."""
+    """A port of the compiler; `dtype` is torch's."""
 
     @property
     def name(self) -> str:
@@ -83,11 +83,11 @@ class PortLike(Protocol):
 
     @property
     def kind(self) -> Kind:
-        """Whose value it is."""
+        """The kind of its value."""
 
     @property
     def origin(self) -> str:
-        """What it stands for."""
+        """The argument, result, state or weight that it is."""
 
     @property
     def dtype(self) -> Any:
@@ -108,14 +108,14 @@ class Port:
 
     Attributes:
         name: The name of the tensor in the engine and in the graph.
-        kind: Whose value it is.
+        kind: The kind of its value.
         origin: The path of an argument or result; the name of a piece of state; `scope::name` of
-            an external parameter or the symbol of a weight. Functions share what has one origin.
+            an external parameter or the symbol of a weight. Functions share values of equal origin.
         dtype: The element type.
-        shape: Its sizes: numbers, dimensions of the function's signature, expressions; `?` where
-            only a run tells.
+        shape: Its sizes: numbers, dimensions of the function's signature, expressions; `?` for a
+            data-dependent size.
         is_scalar: Whether the caller passes or gets a Python number; the engine has a 0-d tensor.
-        host: Whether the engine reads it in the host's memory, because shapes depend on its values.
+        host: Whether the engine reads it from the host's memory, because shapes depend on it.
     """
 
     name: str
@@ -128,7 +128,7 @@ class Port:
 
     @staticmethod
     def of(port: PortLike, *, host: bool = False) -> Port:
-        """Return the port of the compiler's, such as one of `OnnxProgram.inputs`.
+        """Return the port for one of the compiler, such as one of `OnnxProgram.inputs`.
 
         Example:
             >>> from pelton.runtime.call.dtypes import DTYPES
@@ -155,7 +155,7 @@ class Bounds:
     max: tuple[int, ...]
 
     def contains(self, values: Iterable[int]) -> bool:
-        """Tell whether a shape (the values of a host input) lies within.
+        """Tell whether a shape (the values of a host input) is within the bounds.
 
         Example:
             >>> Bounds((1, 4), (2, 4), (8, 4)).contains((3, 4))
@@ -171,7 +171,7 @@ class Bounds:
 class EngineProfile:
     """An optimisation profile of an engine, in the engine's order: bounds by input.
 
-    An input that is not here has a fixed shape.
+    Other inputs have a fixed shape.
     """
 
     name: str
@@ -183,15 +183,15 @@ class EntryPoint:
     """One function of a package.
 
     Attributes:
-        signature: What a caller passes and gets. Leaf by leaf, in order, the ports of kind `user`
-            are those leaves that are no constants.
-        inputs: Of the engine and the graph; first those of the caller.
-        outputs: Of the engine and the graph; first the results.
-        profiles: In the order of the engine.
+        signature: Its signature. The ports of kind `user` are its leaves other than constants, in
+            order.
+        inputs: The inputs of the engine and the graph, those of kind `user` first.
+        outputs: The outputs of the engine and the graph, those of kind `user` first.
+        profiles: The optimisation profiles, in the order of the engine.
         members: Names of its members by role. A function that IREE runs has a `fallback` and no
-            `engine`; its module keeps its own state, which has the same names as the package's.
-        report: What building told: layers, memory, seconds.
-        notes: What a user should know of it.
+            `engine`; its module has state of its own, with the names of the package's.
+        report: Facts of the build: layers, memory, seconds.
+        notes: Notes for users.
     """
 
     signature: Signature
@@ -208,7 +208,7 @@ class EntryPoint:
         return self.signature.name
 
     def ports(self, kind: Kind) -> dict[str, Port]:
-        """Return the inputs and outputs of a kind by origin; one that is both comes once."""
+        """Return the inputs and outputs of a kind by origin; an origin in both is listed once."""
         return {port.origin: port for port in (*self.outputs, *self.inputs) if port.kind == kind}
 
 

@@ -1,7 +1,7 @@
-"""The manifest of a `.trtm` package: its entry points, engines, profiles, state and checksums.
+"""Manifest of a `.trtm` package: its entry points, engines, profiles, state and checksums.
 
-The manifest is JSON, and reading one never runs code of the file. Every number of it is checked
-here, so that what loads and calls can rely on it.
+The manifest is JSON, and reading one never runs code of the file. Every value is checked when it
+is read, so that loading and calling can rely on it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a package says of itself.
+    """The description of a package.
 
     Attributes:
         flavor: The library that the engines are for.
@@ -43,9 +43,9 @@ class Manifest:
         compute_capabilities: The GPUs that they run on, such as `8.6`; empty: any.
         functions: The entry points.
         options: The options that it was compiled with.
-        versions: Of the packages that made it.
-        notes: What a user should know of the whole.
-        members: All members but the manifest; `write_trtm` fills them in.
+        versions: Versions of the Python packages that made it.
+        notes: Notes for users.
+        members: All members but the manifest; `write_trtm` adds them.
     """
 
     flavor: Flavor
@@ -92,8 +92,7 @@ class Manifest:
         """Read a manifest.
 
         Raises:
-            ArtifactError: It is not what `to_json` writes, of another format, or its parts do not
-                fit together.
+            ArtifactError: It is not what `to_json` writes, of another format, or inconsistent.
         """
         data = require_json("manifest", text)
         found = data.pop("format", None)
@@ -107,10 +106,10 @@ class Manifest:
         return manifest
 
     def check(self) -> None:
-        """Check that the parts fit together.
+        """Check that the parts are consistent.
 
         Raises:
-            ArtifactError: Names the function and what does not fit.
+            ArtifactError: Names the function and the inconsistency.
         """
         require(bool(self.functions), "the package has no entry point")
         require_unique(function.name for function in self.functions)

@@ -1,4 +1,4 @@
-"""What must hold between the parts of a package's manifest."""
+"""Consistency checks of a manifest: signatures, ports, profiles and members."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 
 
 def check_function(function: EntryPoint, members: Mapping[str, Member]) -> None:
-    """Check that signature, ports, profiles and members of a function fit together.
+    """Check that signature, ports, profiles and members of a function are consistent.
 
     Raises:
-        ArtifactError: Names the function and what does not fit.
+        ArtifactError: Names the function and the inconsistency.
     """
     what = f"function {function.name!r}"
     ports = {port.name: port for port in function.inputs}
@@ -63,7 +63,7 @@ def _rank(port: Port) -> int:
 
 
 def _check_leaves(what: str, leaves: tuple[Leaf, ...], ports: tuple[Port, ...]) -> None:
-    """Check that the ports of the caller are the leaves that are no constants, in order."""
+    """Check that the ports of kind `user` are the leaves other than constants, in order."""
     given = [leaf for leaf in leaves if not isinstance(leaf, ConstantSpec)]
     own = [port for port in ports if port.kind == "user"]
     require(own == list(ports[: len(own)]), f"{what} do not come first")
@@ -78,7 +78,7 @@ def _check_leaves(what: str, leaves: tuple[Leaf, ...], ports: tuple[Port, ...]) 
 
 
 def check_shared(kind: str, functions: tuple[EntryPoint, ...]) -> None:
-    """Check that what functions share has a fixed shape, and the same in all of them.
+    """Check that a shared value has a fixed shape, and the same in all functions.
 
     Raises:
         ArtifactError: Names the function and what differs.

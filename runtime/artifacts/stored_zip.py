@@ -1,4 +1,4 @@
-"""ZIP files whose members are stored as they are, so that they can be mapped and used in place."""
+"""Stored ZIP files: uncompressed members, which can be mapped and used in place."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ..checked import align
 from ..errors import ArtifactError
 
 ALIGNMENT = 64
-"""Where the contents of a member start: at multiples of this, so that they can be used mapped."""
+"""Alignment in bytes of the contents of a member, so that they can be used mapped."""
 
 ZIP_ERRORS = (zipfile.BadZipFile, EOFError, OSError, RuntimeError, ValueError, struct.error)
-"""What `zipfile` raises for damaged files, also where a flag says encrypted or another version."""
+"""The exceptions of `zipfile` for damaged files, and for flags of encryption or other versions."""
 
 _MAGIC = b"PK\x03\x04"
 _LOCAL_HEADER = struct.Struct("<26xHH")
@@ -25,14 +25,14 @@ _PADDING_ID = 0xD935
 
 
 def span_of(memory: memoryview, member: zipfile.ZipInfo) -> tuple[int, int]:
-    """Return where the contents of a member start and end in the bytes of its ZIP.
+    """Return the start and end of the contents of a member in the bytes of its ZIP.
 
     Args:
-        memory: The whole file.
+        memory: The bytes of the file.
         member: An entry of its directory.
 
     Raises:
-        ArtifactError: The member is compressed or encrypted, or does not lie within the file.
+        ArtifactError: The member is compressed or encrypted, or not within the file.
     """
     name, offset = member.filename, member.header_offset
     if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1:
@@ -49,19 +49,19 @@ def span_of(memory: memoryview, member: zipfile.ZipInfo) -> tuple[int, int]:
 
 
 def write(file: BinaryIO, members: Iterable[tuple[str, Iterator[memoryview], int]]) -> None:
-    """Write a ZIP of members stored as they are, each at a multiple of `ALIGNMENT` bytes.
+    """Write a ZIP of uncompressed members, each at a multiple of `ALIGNMENT` bytes.
 
-    The same members give the same bytes: dates are fixed. Contents are streamed.
+    The output is reproducible: dates are fixed. Contents are streamed.
 
     Args:
-        file: Where to write, from its start on.
+        file: The file to write, from its start.
         members: The name, the contents in pieces, and their number of bytes, of each member.
 
     Example:
         >>> import io
         >>> file = io.BytesIO()
-        >>> write(file, [("a.txt", iter([memoryview(b"whole")]), 5)])
-        >>> file.getvalue().index(b"whole")
+        >>> write(file, [("a.txt", iter([memoryview(b"bytes")]), 5)])
+        >>> file.getvalue().index(b"bytes")
         64
     """
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:

@@ -1,8 +1,8 @@
-"""The `.trtm` package: engines, reference graphs and state in one ZIP that can be mapped.
+"""Packages (`.trtm`): engines, reference graphs and state in one ZIP that can be mapped.
 
 Members are stored uncompressed at multiples of 64 bytes, `manifest.json` first. An engine is the
-plain plan that TensorRT writes, so that `pelton unpack`, or any ZIP tool, gives files that other
-tools read. A package is a program: like any, load it only from a source that you trust.
+plain plan that TensorRT writes, so that `pelton unpack`, or any ZIP tool, extracts files that other
+tools read. A package is a program: load it only from a source that you trust.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MANIFEST = "manifest.json"
 """Name of the first member."""
 
 Contents = bytes | memoryview | Path
-"""The contents of a member: bytes, or the file that has them."""
+"""The contents of a member: bytes, or the path of a file."""
 
 CHUNK_BYTES = 16 << 20
 """The most bytes of a member that are read or hashed at once."""
@@ -44,18 +44,18 @@ _MEMBER_NAME = re.compile(r"[\w%.-]+(/[\w%.-]+)?", re.ASCII)
 
 
 def write_trtm(path: StrPath, manifest: Manifest, members: Mapping[str, Contents]) -> None:
-    """Write a package, which appears under its name only when it is whole.
+    """Write a package atomically.
 
-    Contents that are files are streamed: no more than a chunk of them is in memory. They are read
-    twice, for the checksum and for the copy, and must not change meanwhile.
+    Contents that are files are streamed in chunks. They are read twice, for the checksum and for
+    the copy, and must not change in between.
 
     Args:
         path: The package.
-        manifest: What it says of itself; its `members` are computed here.
+        manifest: Its description; the `members` are computed here.
         members: The contents of each member, by name; see `manifest.member_name`.
 
     Raises:
-        ArtifactError: It cannot be written, or the manifest and the members do not fit together.
+        ArtifactError: It cannot be written, or the manifest and the members are inconsistent.
 
     Example:
         >>> write_trtm("m.trtm", Manifest("rtx", "1.7.1"), {})
@@ -66,13 +66,14 @@ def write_trtm(path: StrPath, manifest: Manifest, members: Mapping[str, Contents
     try:
         for name in members:
             _check_name(name)
-        looked_at = {name: _describe(contents) for name, contents in members.items()}
-        whole = replace(manifest, members={name: member for name, (member, _) in looked_at.items()})
-        whole.check()
-        text = whole.to_json().encode()
+        described = {name: _describe(contents) for name, contents in members.items()}
+        stored = {name: member for name, (member, _) in described.items()}
+        complete = replace(manifest, members=stored)
+        complete.check()
+        text = complete.to_json().encode()
         with atomic_write(path) as file:
             entries = [(MANIFEST, iter([memoryview(text)]), len(text))]
-            for name, (member, crc) in looked_at.items():
+            for name, (member, crc) in described.items():
                 entries.append((name, _copied(name, members[name], crc), member.nbytes))
             stored_zip.write(file, entries)
     except ArtifactError as error:
@@ -94,7 +95,7 @@ def _chunks(contents: Contents) -> Iterator[memoryview]:
 
 
 def _describe(contents: Contents) -> tuple[Member, int]:
-    """Return what the manifest says of contents, and their CRC-32."""
+    """Return the manifest's member for contents, and their CRC-32."""
     digest, nbytes, crc = hashlib.sha256(), 0, 0
     for chunk in _chunks(contents):
         digest.update(chunk)
@@ -104,7 +105,16 @@ def _describe(contents: Contents) -> tuple[Member, int]:
 
 
 def _copied(name: str, contents: Contents, expected: int) -> Iterator[memoryview]:
-    """Yield the contents; refuse those that changed since they were described."""
+    """Yield the contents.
+
+    Args:
+        name: The member, for messages.
+        contents: The contents.
+        expected: Their CRC-32 when they were described.
+
+    Raises:
+        ArtifactError: They changed since.
+    """
     crc = 0
     for chunk in _chunks(contents):
         crc = zlib.crc32(chunk, crc)
@@ -113,11 +123,11 @@ def _copied(name: str, contents: Contents, expected: int) -> Iterator[memoryview
 
 
 def _check_name(name: str) -> None:
-    """Refuse names of members that could lead out of a folder, or that no tool could unpack."""
+    """Refuse names of members that lead out of a folder, or that tools cannot unpack."""
     sound = _MEMBER_NAME.fullmatch(name) and not any(
         part in (".", "..") for part in name.split("/")
     )
-    require(bool(sound), f"{name!r} is no name of a member")
+    require(bool(sound), f"{name!r} is not a valid member name")
 
 
 class Package:
@@ -125,7 +135,7 @@ class Package:
 
     Attributes:
         path: The file.
-        manifest: What it says of itself.
+        manifest: Its description.
     """
 
     def __init__(
@@ -138,10 +148,10 @@ class Package:
         self._checked: set[str] = set()
 
     def read(self, name: str) -> memoryview:
-        """Return the contents of a member, mapped; its checksum is compared at the first call.
+        """Return the mapped contents of a member, whose checksum is verified at the first call.
 
         Raises:
-            ArtifactError: There is no such member, or it is not what the manifest says.
+            ArtifactError: The member is missing, or its checksum is not that of the manifest.
         """
         if name not in self._spans:
             raise ArtifactError(f"{self.path} has no member {name!r}")
@@ -158,7 +168,7 @@ class Package:
         return contents
 
     def archive(self, name: str, ports: Mapping[str, Port]) -> ParameterSet:
-        """Return the tensors in a safetensors member, one for each of `ports`, mapped.
+        """Return the mapped tensors in a safetensors member, one for each port.
 
         Raises:
             ArtifactError: The member is damaged, or its tensors are not those of the ports.
@@ -182,7 +192,7 @@ class Package:
 
     @property
     def initial_state(self) -> ParameterSet:
-        """The first value of each piece of state, by its name."""
+        """The initial value of each piece of state, by its name."""
         return self.archive(STATE, self.manifest.state)
 
     @property
@@ -191,16 +201,16 @@ class Package:
         return self.archive(PARAMETERS, self.manifest.parameters)
 
     def copy_to(self, target: BinaryIO) -> None:
-        """Write the bytes of the file that was opened, even where its name is gone by now."""
+        """Write the bytes of the file that was opened, even if it was unlinked since."""
         for chunk in _chunks(self._memory):
             target.write(chunk)
 
 
 def open_trtm(path: StrPath) -> Package:
-    """Open a package: map it, and check all but the contents of its members.
+    """Open a package: map it, and check everything but the contents of its members.
 
     Raises:
-        ArtifactError: There is no such file, or it is no sound package of a version known here.
+        ArtifactError: There is no such file, or it is not a valid package of a known version.
 
     Example:
         >>> open_trtm("missing.trtm")
@@ -211,7 +221,7 @@ def open_trtm(path: StrPath) -> Package:
     path = Path(path)
     kind = sniff(path)
     if kind is not FileKind.TRTM:
-        raise ArtifactError(f"{path} is no TensorRT package: its content is {kind.value}")
+        raise ArtifactError(f"{path} is not a TensorRT package: its content is {kind.value}")
     try:
         check_end(path)
         with open(path, "rb") as file:
@@ -222,13 +232,13 @@ def open_trtm(path: StrPath) -> Package:
         _check_members(spans, manifest)
         return Package(path, memory, manifest, spans)
     except ArtifactError as error:
-        raise ArtifactError(f"{path} is no sound TensorRT package: {error}") from error
+        raise ArtifactError(f"{path} is not a valid TensorRT package: {error}") from error
     except stored_zip.ZIP_ERRORS as error:
         raise ArtifactError(f"{path} is truncated or damaged: {error}") from error
 
 
 def _spans(file: BinaryIO, memory: memoryview) -> dict[str, range]:
-    """Return where the contents of each member lie."""
+    """Return the range of bytes of each member."""
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
     require_unique(member.filename for member in members)
@@ -237,7 +247,7 @@ def _spans(file: BinaryIO, memory: memoryview) -> dict[str, range]:
         _check_name(member.filename)
         start, stop = stored_zip.span_of(memory, member)
         spans[member.filename] = range(start, stop)
-        if member.filename == MANIFEST:  # it has the checksums of the others
+        if member.filename == MANIFEST:  # has the checksums of the others
             _check_manifest(memory[start:stop], member.CRC)
     require(MANIFEST in spans, f"there is no {MANIFEST}")
     ordered = sorted((span.start, span.stop, name) for name, span in spans.items())

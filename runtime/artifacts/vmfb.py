@@ -1,8 +1,8 @@
-"""The `.vmfb` file: IREE's VM module in a ZIP, with one more member that says what made it.
+"""IREE modules (`.vmfb`): VM bytecode in a ZIP, with a member of metadata.
 
 IREE writes a ZIP whose only member is the VM bytecode. Pelton appends `pelton.json`: versions, the
-target and the processor features it was made for, and the table of external parameters. Plain IREE
-tools ignore the member, so the file stays theirs as well.
+target with its CPU features, and the table of external parameters. IREE's own tools ignore the
+member.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ ParameterTable = dict[str, dict[str, tuple[DType, tuple[int, ...]]]]
 
 @dataclass(frozen=True)
 class VmfbInfo:
-    """What a `.vmfb` says of itself.
+    """The metadata of a `.vmfb`.
 
     Attributes:
-        target: `backend`, for processors `arch`, `cpu` and `features`, and `devices` where the
-            module says on which of its devices things are.
-        versions: Of the packages that made it.
+        target: `backend`; for CPUs `arch`, `cpu` and `features`; `devices` where the module has
+            device affinities.
+        versions: Versions of the Python packages that made it.
         parameters: The external parameters that it needs.
         options: The options that it was compiled with.
     """
@@ -113,7 +113,7 @@ def _check_target(target: Mapping[str, Any]) -> None:
     """
     features, devices = target.get("features", []), target.get("devices", 1)
     sound = isinstance(features, list) and all(isinstance(name, str) for name in features)
-    require(sound, f"the processor features are {features!r:.80}")
+    require(sound, f"the CPU features are {features!r:.80}")
     sound = type(devices) is int and 1 <= devices <= _MAX_DEVICES
     require(sound, f"the number of devices is {devices!r:.80}")
 
@@ -126,9 +126,9 @@ def append_info(path: StrPath, info: VmfbInfo) -> None:
 
 
 def read_info(path: StrPath) -> VmfbInfo:
-    """Check a `.vmfb` as a file (structure, checksums) and return what it says of itself.
+    """Check the structure and the checksums of a `.vmfb`, and return its metadata.
 
-    A module that plain `iree-compile` made has no Pelton member and gives an empty `VmfbInfo`.
+    A module of plain `iree-compile` has no member of Pelton, and an empty `VmfbInfo`.
 
     Raises:
         ArtifactError: Truncated, damaged, or of another format version.
@@ -137,8 +137,8 @@ def read_info(path: StrPath) -> VmfbInfo:
     with open(path, "rb") as file:
         if file.read(2) != b"PK":
             raise ArtifactError(
-                f"{path} is bare bytecode without a checksum, which cannot be told from damaged "
-                "code; compile it as the ZIP that iree-compile writes by default"
+                f"{path} is bare bytecode without a checksum, so that damage cannot be detected; "
+                " compile it as the ZIP that iree-compile writes by default"
             )
     check_end(path)
     try:
@@ -146,7 +146,7 @@ def read_info(path: StrPath) -> VmfbInfo:
             check_members(archive.infolist())
             members = {member.filename: member for member in archive.infolist()}
             if "module.fb" not in members:
-                raise ArtifactError(f"{path} is no IREE module: it holds {sorted(members)}")
+                raise ArtifactError(f"{path} is not an IREE module: it holds {sorted(members)}")
             _check_checksums(file, list(members.values()), path)
             if MEMBER not in members:
                 return VmfbInfo()
@@ -162,7 +162,7 @@ def read_info(path: StrPath) -> VmfbInfo:
 
 
 def _check_checksums(file: Any, members: list[zipfile.ZipInfo], path: Path) -> None:
-    """Compare the checksum of each member; they lie uncompressed and are not copied for it."""
+    """Verify the checksum of each member, in place."""
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
         for member in members:
             try:
@@ -179,10 +179,10 @@ def _check_checksums(file: Any, members: list[zipfile.ZipInfo], path: Path) -> N
 
 
 def check_cpu(info: VmfbInfo, path: str) -> None:
-    """Refuse a module that was made for a processor that this machine has not.
+    """Refuse a module that was compiled for another CPU.
 
     Raises:
-        DeviceError: Another architecture, or features that this processor lacks.
+        DeviceError: It needs another architecture, or features that this CPU lacks.
     """
     arch = info.target.get("arch")
     if arch is None:
@@ -192,7 +192,7 @@ def check_cpu(info: VmfbInfo, path: str) -> None:
     missing = missing_features(info.target.get("features", ()))
     if missing:
         raise DeviceError(
-            f"{path} was compiled for processor {info.target.get('cpu')!r} with features that this "
+            f"{path} was compiled for CPU {info.target.get('cpu')!r} with features that this "
             f"one lacks: {', '.join(missing)}; compile with target_cpu='generic' or on this machine"
         )
 

@@ -1,8 +1,8 @@
-"""Checks of the directory of a ZIP, for files that nobody vouches for.
+"""ZIP directories: checks of untrusted files before `zipfile` reads them.
 
-Nothing is ever unpacked by the names in a ZIP; names that could lead out of a folder are refused
-all the same, so that other tools may unpack what we accepted. What `zipfile` makes of a directory
-takes many times its size in memory, so its size is looked at first.
+Nothing is unpacked by the names in a ZIP; names that could lead out of a folder are refused
+nevertheless, so that other tools can unpack accepted files safely. `zipfile` takes many times the
+size of a directory in memory, so the size is checked first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from ..errors import ArtifactError
 
 MAX_DIRECTORY_BYTES = 1 << 20
-"""The largest directory that is read: that of some ten thousand members."""
+"""The largest directory that is read: about ten thousand members."""
 
 _END = b"PK\x05\x06"
 _END_BYTES = 22
@@ -36,9 +36,9 @@ def check_end(path: Path) -> None:
         tail = file.read()
     at = tail.rfind(_END)
     if at < 0 or at + _END_BYTES > len(tail):
-        return  # `zipfile` says that it is none
+        return  # `zipfile` refuses the file
     stated = int.from_bytes(tail[at + 12 : at + 16], "little")
-    if stated == _IN_ZIP64:  # then the directory lies between its stated start and its end
+    if stated == _IN_ZIP64:  # the ZIP64 record has the size
         record = tail.rfind(b"PK\x06\x06", 0, at)
         stated = int.from_bytes(tail[record + 40 : record + 48], "little") if record >= 0 else 0
     if stated > MAX_DIRECTORY_BYTES:
@@ -46,11 +46,11 @@ def check_end(path: Path) -> None:
 
 
 def check_members(members: Sequence[zipfile.ZipInfo]) -> None:
-    """Check the members of a ZIP whose contents are stored as they are.
+    """Check the members of a ZIP whose contents are not compressed.
 
     Raises:
-        ArtifactError: Two have one name, or share bytes of the file, or a name leads out of the
-            folder that the ZIP would be unpacked to.
+        ArtifactError: Two members have one name or overlap, or a name leads out of the folder that
+            the ZIP is unpacked to.
     """
     names = set()
     for member in members:
@@ -59,7 +59,7 @@ def check_members(members: Sequence[zipfile.ZipInfo]) -> None:
         names.add(member.filename)
         parts = member.filename.split("/")
         if not _NAME.fullmatch(member.filename) or not all(part.strip(".") for part in parts):
-            raise ArtifactError(f"it holds {member.filename!r}, which is no name of a member")
+            raise ArtifactError(f"it holds {member.filename!r}, which is not a valid member name")
     ordered = sorted(members, key=lambda member: member.header_offset)
     for first, second in itertools.pairwise(ordered):
         if first.header_offset + first.compress_size > second.header_offset:

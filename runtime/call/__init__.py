@@ -1,1 +1,1 @@
-"""The signature of a call: element types, sizes, pytrees, and the check of arguments."""
+"""Signatures of calls: element types, sizes, pytrees, and the check of arguments."""

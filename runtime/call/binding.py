@@ -1,7 +1,7 @@
-"""From the arguments of a call to checked leaves: binding, and the check of every size.
+"""Argument binding: the arguments of a call as flat leaves, checked against its signature.
 
-The check has two forms over the same compiled facts: `fits` answers quickly and is on the path of
-every call; `explain` runs only when it says no, and raises the error that names what is wrong.
+The check has two forms over the same precomputed facts: `fits` is quick and on the path of every
+call; `explain` runs only where `fits` is False, and raises the error that names the cause.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .dtypes import dtype_of
 from .signature import ConstantSpec, Leaf, ScalarSpec, Signature, TensorSpec
 
 _REMEMBERED = 256
-"""How many combinations of shapes and element types that fit a function remembers."""
+"""How many combinations of shapes and element types that fit a function caches."""
 
 
 class Binder:
@@ -90,11 +90,11 @@ class Binder:
         return SignatureError(f"{self.signature.name}(): {error}{given}; expected {self.signature}")
 
     def fits(self, leaves: Sequence[Any]) -> bool:
-        """Tell whether the leaves have the types, ranks and sizes that the function takes."""
+        """Tell whether the leaves have the types, ranks and sizes of the signature."""
         if not self._only_tensors:
             return self._check(leaves)
         try:
-            # Calls repeat: what was looked at once is known by its shapes and element types.
+            # Calls repeat: a combination of shapes and element types is checked once.
             key = tuple([(leaf.shape, leaf.dtype) for leaf in leaves])
             if key in self._fitting:
                 return True
@@ -126,7 +126,7 @@ class Binder:
         return not profiles or any(profile.contains(values) for profile in profiles)
 
     def explain(self, leaves: Sequence[Any]) -> NoReturn:
-        """Raise the error that says why `fits` refused the leaves.
+        """Raise the error for leaves that `fits` refused.
 
         Raises:
             SignatureError: Always.
@@ -173,7 +173,15 @@ class Binder:
             )
 
     def _agree(self, origin: _Origin, name: str, value: int, place: _Place, given: str) -> None:
-        """Check the value of a dimension; `given` begins the message with where it comes from."""
+        """Check the value of a dimension.
+
+        Args:
+            origin: The values of the dimensions so far; this one is added.
+            name: The dimension.
+            value: Its value.
+            place: Where the value was found.
+            given: The start of the message, with the place.
+        """
         dim = next(dim for dim in self.signature.dims if dim.name == name)
         if not dim.contains(value):
             raise SignatureError(
@@ -205,7 +213,7 @@ class Binder:
 
 
 class _Place(NamedTuple):
-    """A dimension of an input tensor, or with axis -1 an input number."""
+    """A dimension of an input tensor, or with axis -1 an input scalar."""
 
     function: str
     path: str
@@ -217,13 +225,13 @@ class _Place(NamedTuple):
 
     @property
     def reference(self) -> str:
-        """What a message about another place calls this one."""
+        """The name of this place in a message about another one."""
         dimension = f"dimension {self.axis} of " if self.axis >= 0 else ""
         return f"{dimension}argument {self.path}"
 
 
 def _expressions_fit(values: dict[str, int], expressions: list[tuple[sizes.Size, int]]) -> bool:
-    """Tell whether sizes that are expressions agree; add to `values` what they determine."""
+    """Tell whether sizes that are expressions agree; add the dimensions that they determine."""
     for expression, actual in expressions:
         solved = sizes.solve(expression, actual)
         if solved is None and sizes.linear(expression):
@@ -236,11 +244,11 @@ def _expressions_fit(values: dict[str, int], expressions: list[tuple[sizes.Size,
 
 
 _Origin: TypeAlias = dict[str, tuple[int, _Place]]
-"""The value of each dimension, and where it was seen first."""
+"""The value of each dimension, and the first place that has it."""
 
 
 class _LeafCheck:
-    """What one input leaf must be, taken apart once so that the check at a call is quick."""
+    """The requirements of one input leaf, precomputed so that the check at a call is quick."""
 
     def __init__(self, index: int, spec: Leaf) -> None:
         self.index = index
@@ -346,7 +354,7 @@ def _is_too_large(value: Any, kind: str) -> bool:
 
 
 def _is_constant(value: Any, constant: bool | int | float | str | None) -> bool:
-    """Tell whether a value is the one fixed at export; objects were fixed as their `repr`."""
+    """Tell whether a value equals the constant of the export; objects were stored as `repr`."""
     if not isinstance(value, (bool, int, float, str, NoneType)):
         return repr(value) == constant
     # By their text: equal values may differ in it (True and 1), and nan does not equal itself.

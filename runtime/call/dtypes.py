@@ -1,4 +1,4 @@
-"""The one table of element types; every other spelling is derived from it.
+"""Element types: one table, from which every other spelling is derived.
 
 Columns: the name (torch's and numpy's word for it), the element type in builtin MLIR tensors, the
 element type in the torch dialect (signed where torch is), IREE's HAL element type code

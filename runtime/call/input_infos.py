@@ -1,4 +1,4 @@
-"""The inputs of a function as objects: element types, bounds of shapes and values, names."""
+"""Input infos: element types, bounds of shapes and values, and dimension names of inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .signature import ConstantSpec, ScalarSpec, Signature, TensorSpec
 from .sizes import Size
 
 Bound = int | None
-"""A bound of a size; None where it is not known: no largest size, or no optimal one."""
+"""A bound of a size; None where there is no largest or no optimal size."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class ShapeBounds:
 
 @dataclass(frozen=True)
 class InputInfo:
-    """A tensor that a function takes.
+    """A tensor input.
 
     Attributes:
         shape_bounds: The smallest, the optimal and the largest shape.
@@ -47,7 +47,7 @@ class InputInfo:
 
 @dataclass(frozen=True)
 class DimensionInputInfo:
-    """A Python integer that a function takes.
+    """A Python integer input.
 
     Attributes:
         value_bounds: Its smallest, optimal and largest value.
@@ -60,17 +60,17 @@ class DimensionInputInfo:
 
 @dataclass(frozen=True)
 class ScalarInputInfo:
-    """Another Python number that a function takes; `kind` is `float` or `bool`."""
+    """Another Python number input; `kind` is `float` or `bool`."""
 
     kind: str
 
 
 Info = InputInfo | DimensionInputInfo | ScalarInputInfo
-"""What is known of one input."""
+"""The info of one input."""
 
 
 def input_infos(signature: Signature) -> dict[str, Info]:
-    """Return the inputs of a function by their path; constants are none.
+    """Return the info of each input of a function by its path; constants are not inputs.
 
     Example:
         >>> from pelton.runtime.call.dtypes import DTYPES
@@ -100,7 +100,7 @@ def input_infos(signature: Signature) -> dict[str, Info]:
 
 
 class _Bounds:
-    """The bounds of sizes, from those of the dimensions that they depend on."""
+    """The bounds of sizes, computed from the bounds of dimensions."""
 
     def __init__(self, signature: Signature) -> None:
         dims = signature.dims
@@ -109,7 +109,7 @@ class _Bounds:
         self._high = {dim.name: dim.max for dim in dims if dim.max is not None}
 
     def of(self, size: Size | None) -> tuple[Bound, Bound, Bound]:
-        """Return smallest, optimal and largest value of a size; it may fall where another grows."""
+        """Return smallest, optimal and largest value of a size, which may be decreasing."""
         if size is None:
             return None, None, None
         ends = sizes.evaluate(size, self._low), sizes.evaluate(size, self._high)

@@ -1,4 +1,4 @@
-"""Containers of arguments and results ("pytrees") as plain JSON, without torch.
+"""Pytrees: nested containers of arguments and results as plain JSON, without torch.
 
 A tree is one of
 
@@ -33,7 +33,7 @@ def describe(value: Any, is_leaf: Callable[[Any], bool]) -> tuple[Tree, list[Any
 
     Args:
         value: Nested lists, tuples, dicts, named tuples and dataclasses.
-        is_leaf: Tells which objects are leaves; anything else that is no container is one too.
+        is_leaf: Whether an object is a leaf; any other that is not a container is one too.
 
     Raises:
         SignatureError: A dict key that JSON cannot hold.
@@ -74,7 +74,7 @@ def _key(key: Any) -> Any:
     if isinstance(key, (str, int, float, bool)):
         return key
     raise SignatureError(
-        f"dict key {key!r} of type {type(key).__name__} cannot be kept in a signature; "
+        f"dict key {key!r} of type {type(key).__name__} cannot be stored in a signature; "
         "use text or numbers as keys"
     )
 
@@ -96,13 +96,13 @@ def check(tree: Any, count: int) -> Tree:
     if tree is None or (type(tree) is int and 0 <= tree < count):
         return tree
     if not isinstance(tree, list) or not tree or not isinstance(tree[-1], list):
-        raise ValueError(f"{tree!r} is no structure of {count} leaves")
+        raise ValueError(f"{tree!r} is not a structure of {count} leaves")
     kind, *name, items = tree
     if kind in ("list", "tuple") and not name:
         subtrees = items
     elif (kind == "dict" and not name) or (kind in _CLASSES and [type(n) for n in name] == [str]):
         if not all(isinstance(item, list) and len(item) == 2 for item in items):
-            raise ValueError(f"{tree!r} is no structure of names and values")
+            raise ValueError(f"{tree!r} is not a structure of names and values")
         if kind in ("namedtuple", "dataclass") and not all(str(k).isidentifier() for k, _ in items):
             raise ValueError(f"{tree!r} has fields without a name")
         if len({_key(key) for key, _ in items}) != len(items):
@@ -148,9 +148,15 @@ def leaf_paths(tree: Tree, root: str) -> dict[int, str]:
 
 
 def flatten(tree: Tree, value: Any, leaves: list[Any], root: str) -> None:
-    """Write the leaves of `value` to their places in `leaves`.
+    """Write the leaves of `value` to their positions in `leaves`.
 
-    Lists and tuples stand for each other, as do mappings.
+    Lists and tuples are interchangeable, as are mappings.
+
+    Args:
+        tree: The structure.
+        value: A value of that structure.
+        leaves: The list to write to; the leaves of `tree` are its indices.
+        root: The path of `value`, which messages begin with.
 
     Raises:
         SignatureError: `value` is not of the tree's structure; names the path and both structures.
@@ -180,7 +186,7 @@ def flatten(tree: Tree, value: Any, leaves: list[Any], root: str) -> None:
 
 
 def _parts(kind: str, items: list[Any], value: Any) -> list[Any] | None:
-    """Return the children of `value` in the order of `items`, or None where they do not fit."""
+    """Return the children of `value` in the order of `items`; None where they do not fit."""
     if kind in ("list", "tuple"):
         if isinstance(value, (list, tuple)) and len(value) == len(items):
             return list(value)

@@ -1,6 +1,6 @@
-"""What a function takes and gives: parameters, element types, sizes, bounds, containers.
+"""Signatures of entry points: parameters, element types, sizes, bounds, containers.
 
-A `Signature` travels as JSON in the `iree.reflection` attribute of each entry point (key
+A `Signature` is stored as JSON in the `iree.reflection` attribute of each entry point (key
 `SIGNATURE_KEY`), so that an artifact describes itself. Reading one never runs code of the file.
 """
 
@@ -34,7 +34,7 @@ STATE_SET = "pelton.state.set."
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """A tensor: its element type, and for each dimension a number, a name or an expression."""
+    """A tensor: its element type, and a number, name or expression for each dimension."""
 
     dtype: DType
     shape: tuple[Size, ...]
@@ -90,7 +90,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Signature:
-    """All that a caller needs to know of an entry point.
+    """The parameters, inputs and results of an entry point.
 
     Attributes:
         name: The function's name in the module.
@@ -100,11 +100,11 @@ class Signature:
         results: The leaves of the result.
         dims: The dynamic dimensions that sizes refer to.
         overwrites_inputs: Whether the compiled code may write to its inputs; it gets copies then.
-        constraints: What must hold between the dimensions beyond their bounds.
+        constraints: Relations between the dimensions beyond their bounds.
         profiles: Alternative sets of their bounds; with none, the dimensions' own bounds count.
         mutates: Names of the state that a call changes.
         location: The user's `file:line`, or empty.
-        producer: Versions of what made it, by package name.
+        producer: Versions of the packages that made it, by name.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Sizes of dynamic dimensions: named dimensions and expressions of them, as plain JSON.
+"""Sizes of dimensions: named dynamic dimensions and expressions of them, as plain JSON.
 
 A size is an `int`, the name of a dimension, or `[operator, size, size]` with an operator of
 `OPERATORS`: `["*", 2, "batch"]` is twice the batch.
@@ -37,12 +37,12 @@ RELATIONS: dict[str, Callable[[int, int], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-"""The relations that a program may need to hold between sizes."""
+"""The relations between sizes that a program may require."""
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """A relation between sizes for which a program was traced: elsewhere it would be wrong.
+    """A relation between sizes that a program was specialised for.
 
     Example:
         >>> divisible = Constraint("==", ["%", "length", "n"], 0)
@@ -58,7 +58,7 @@ class Constraint:
         return f"{render(self.left)} {self.relation} {render(self.right)}"
 
     def holds(self, values: Mapping[str, int]) -> bool:
-        """Tell whether the relation holds; True where a dimension of it is not known."""
+        """Tell whether the relation holds; True where one of its dimensions is unknown."""
         left, right = evaluate(self.left, values), evaluate(self.right, values)
         return left is None or right is None or RELATIONS[self.relation](left, right)
 
@@ -68,10 +68,10 @@ class Dim:
     """A named dynamic dimension.
 
     Attributes:
-        name: What the user calls it, or the tracer's symbol where the user gave no name.
+        name: The user's name for it, or else the tracer's symbol.
         min: Smallest size (inclusive).
         max: Largest size (inclusive); None: no bound.
-        opt: The size to optimise for; None: not stated.
+        opt: The size to optimise for, or None.
         symbol: The symbol in the MLIR module.
     """
 
@@ -109,8 +109,8 @@ class Profile:
     """One of several alternative sets of bounds: a call must fit at least one of them.
 
     Attributes:
-        name: What the user calls it.
-        bounds: `(min, opt, max)` by dimension; a dimension that is not here has its own bounds.
+        name: The user's name for it.
+        bounds: `(min, opt, max)` by dimension; other dimensions have their own bounds.
     """
 
     name: str

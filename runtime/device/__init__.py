@@ -1,1 +1,1 @@
-"""Devices and the memory that tensors lie in."""
+"""Devices, and the memory of tensors on them."""

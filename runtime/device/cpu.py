@@ -1,4 +1,4 @@
-"""This machine's processor, as IREE's runtime sees and uses it."""
+"""CPU of this machine: how many cores may be used, its features and its identity."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 from ..compat import cpuinfo_tool
 
 WORKER_STACK_BYTES = 4 << 20
-"""Stack of each thread that runs programs on the processor.
+"""Stack size of each thread that runs programs on the CPU.
 
-IREE's own default is 128 KiB; programs that need more for their tiles crash there.
+IREE's own default is 128 KiB; programs whose tiles need more crash with it.
 """
 
 
 def available_cpus() -> int:
-    """Return how many processors this process may use, which may be fewer than the machine has.
+    """Return how many CPUs this process may use, which may be fewer than the machine has.
 
     Example:
         >>> 1 <= available_cpus()
@@ -32,7 +32,7 @@ def available_cpus() -> int:
 
 @functools.lru_cache(maxsize=1)
 def cpu_features() -> dict[str, bool]:
-    """Return which of the features that IREE's runtime can detect this processor has.
+    """Return the CPU features that IREE's runtime can detect, and whether this CPU has them.
 
     The names are LLVM's (`avx2`, `dotprod`). Empty where the runtime's detection tool is missing.
 
@@ -53,12 +53,12 @@ _IDENTIFYING = (
     "vendor_id", "cpu family", "model", "model name", "stepping", "flags",
     "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features",
 )  # fmt: skip
-"""The rows of `/proc/cpuinfo` that tell one kind of processor from another (x86, then ARM)."""
+"""The rows of `/proc/cpuinfo` that identify a kind of CPU (x86, then ARM)."""
 
 
 @functools.lru_cache(maxsize=1)
 def cpu_identity() -> dict[str, str]:
-    """Return what tells this kind of processor from others: code for one runs on its equals.
+    """Return what identifies this kind of CPU; code compiled for it runs on equal ones.
 
     Example:
         >>> "machine" in cpu_identity()
@@ -77,9 +77,9 @@ def cpu_identity() -> dict[str, str]:
 
 
 def missing_features(needed: Iterable[str]) -> list[str]:
-    """Return those of `needed` that this processor is known to lack.
+    """Return those of `needed` that this CPU lacks.
 
-    Features that the runtime cannot detect are not judged.
+    Features that the runtime cannot detect are not among them.
 
     Example:
         >>> missing_features([])

@@ -1,8 +1,8 @@
-"""As much of the CUDA driver as running engines takes: memory, copies, streams and events.
+"""CUDA driver API, as far as engines need it: memory, copies, streams and events.
 
 The driver is on every machine that can run CUDA programs, so nothing needs to be installed. The
-device's primary context is used, which the CUDA runtime, torch and TensorRT share: memory and
-streams of theirs can be used here, and the other way round.
+device's primary context is used, which the CUDA runtime, torch and TensorRT share, so that memory
+and streams can be exchanged with them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..errors import DeviceError, PeltonError
 
 ALIGNMENT = 256
-"""Bytes to which TensorRT wants the memory of inputs and outputs aligned; the driver's is."""
+"""Alignment in bytes that TensorRT requires of inputs and outputs; the driver's memory has it."""
 
 _MAJOR, _MINOR = 75, 76
 """The device attributes of the compute capability (`CUdevice_attribute`)."""
@@ -60,7 +60,7 @@ def load_driver() -> Any:
     """Return the library of the CUDA driver.
 
     Raises:
-        DeviceError: There is none on this machine.
+        DeviceError: This machine has no CUDA driver.
     """
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     try:
@@ -76,8 +76,8 @@ class Block:
     """Memory of a device, freed with the last reference to it.
 
     Attributes:
-        address: Where it is on the device; a multiple of `ALIGNMENT`.
-        nbytes: Its size.
+        address: Its address on the device, a multiple of `ALIGNMENT`.
+        nbytes: Its size in bytes.
     """
 
     def __init__(self, gpu: Gpu, address: int, nbytes: int) -> None:
@@ -87,7 +87,7 @@ class Block:
 
 
 class Stream:
-    """A stream of our own, which does not wait for the default one; `handle` is CUDA's."""
+    """A stream that does not synchronize with the default one; `handle` is CUDA's."""
 
     def __init__(self, gpu: Gpu, handle: int) -> None:
         self.handle = handle
@@ -95,7 +95,7 @@ class Stream:
 
 
 class Event:
-    """A point in the work of a stream; `handle` is CUDA's."""
+    """A CUDA event; `handle` is CUDA's."""
 
     def __init__(self, gpu: Gpu, handle: int) -> None:
         self.handle = handle
@@ -163,17 +163,23 @@ class Gpu:
             self._pointer("cuCtxPopCurrent_v2")
 
     def allocate(self, nbytes: int) -> Block:
-        """Return memory; at least one byte of it, so that it has an address."""
+        """Return a block of at least one byte, so that it has an address."""
         with self.active():
             return Block(self, self._pointer("cuMemAlloc_v2", max(nbytes, 1)), nbytes)
 
     def release(self, function: str, handle: int) -> None:
-        """Free memory or destroy a handle; the driver waits for the work that needs it."""
+        """Free memory or destroy a handle by a driver function; it waits for work that uses it."""
         with self.active():
             self._call(function, handle)
 
     def copy_in(self, block: Block, array: NDArray[Any], stream: int) -> None:
-        """Copy a contiguous array to the device; it may be changed when this returns."""
+        """Copy a contiguous array to the device, and wait for it.
+
+        Args:
+            block: The target.
+            array: The source.
+            stream: The handle of the stream to enqueue on.
+        """
         if array.nbytes:
             with self.active():
                 source = array.ctypes.data
@@ -183,7 +189,14 @@ class Gpu:
     def copy_out(
         self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any], stream: int
     ) -> NDArray[Any]:
-        """Return a copy of an array on the device, once the stream has computed it."""
+        """Return a copy of an array on the device, once the stream has computed it.
+
+        Args:
+            address: The address of the array.
+            shape: Its sizes.
+            dtype: Its element type.
+            stream: The handle of the stream to enqueue on and wait for.
+        """
         array = np.empty(shape, dtype)
         with self.active():
             if array.nbytes:
@@ -193,33 +206,40 @@ class Gpu:
         return array
 
     def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
-        """Copy within the device, in the order of the stream."""
+        """Enqueue a copy within the device.
+
+        Args:
+            target: The address to copy to.
+            source: The address to copy from.
+            nbytes: How many bytes.
+            stream: The handle of the stream to enqueue on.
+        """
         if nbytes:
             with self.active():
                 self._call("cuMemcpyDtoDAsync_v2", target, source, nbytes, stream)
 
     def new_stream(self) -> Stream:
-        """Return a stream."""
+        """Return a new stream."""
         with self.active():
             return Stream(self, self._pointer("cuStreamCreate", _NON_BLOCKING))
 
     def synchronize(self, stream: int) -> None:
-        """Wait until a stream has done its work."""
+        """Wait until all work of a stream is complete."""
         with self.active():
             self._call("cuStreamSynchronize", stream)
 
     def new_event(self) -> Event:
-        """Return an event, which is past as long as it was not recorded."""
+        """Return a new event, which counts as complete until it is recorded."""
         with self.active():
             return Event(self, self._pointer("cuEventCreate", _WITHOUT_TIMING))
 
     def record(self, event: Event, stream: int) -> None:
-        """Let an event stand for the work that a stream has been given so far."""
+        """Record an event: it completes with the work enqueued on a stream so far."""
         with self.active():
             self._call("cuEventRecord", event.handle, stream)
 
     def wait(self, stream: int, event: Event) -> None:
-        """Let what a stream is given next wait for an event."""
+        """Make work that is enqueued on a stream from now on wait for an event."""
         with self.active():
             self._call("cuStreamWaitEvent", stream, event.handle, 0)
 
@@ -229,6 +249,6 @@ def open_gpu(index: int) -> Gpu:
     """Return a GPU of this machine; the same object for the same index.
 
     Raises:
-        DeviceError: There is none, or no such one.
+        DeviceError: This machine has no CUDA GPU, or none of that index.
     """
     return Gpu(load_driver(), index)

@@ -1,6 +1,6 @@
-"""Devices of IREE that programs run on, opened once per process.
+"""Devices of IREE, each opened once per process.
 
-IREE is imported when the first is asked for: programs of other engines run without it.
+IREE is imported when the first is opened: programs of other engines run without it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..errors import DeviceError
 from .cpu import WORKER_STACK_BYTES, available_cpus
 
 ALIASES = {"rocm": "hip"}
-"""Names that users know for IREE's drivers; `cpu` is one of two."""
+"""The users' names of IREE's drivers; `cpu` is one of two drivers."""
 
 DLPACK_TYPES = {"local-task": 1, "local-sync": 1, "cuda": 2, "vulkan": 7, "hip": 10}
 """DLPack's device type code by driver (`DLDeviceType` of dlpack.h)."""
@@ -25,11 +25,14 @@ _LOCK = threading.Lock()
 
 
 def _until_exit(name: str) -> dict[str, Any]:
-    """Return a dictionary of a name that lives until the interpreter has freed all else.
+    """Return a dictionary that the interpreter frees last at exit.
 
-    IREE's buffers do not keep their device. Results that only the last garbage collection frees
-    would reach for a device that is gone, if it were held by the globals of a module: those go
-    first. The interpreter's own dictionary goes after the collection.
+    IREE's buffers do not own their device. Results that only the last garbage collection frees
+    would use a device that is freed, if a module's globals owned it: those are cleared before the
+    collection. The interpreter's own dictionary is cleared after it.
+
+    Args:
+        name: The name of the dictionary, which is created on first use.
     """
     found: dict[str, Any] = interpreter_dict().setdefault(name, {})
     return found
@@ -38,17 +41,18 @@ def _until_exit(name: str) -> dict[str, Any]:
 _OPENED: dict[str, Device] = _until_exit("pelton.runtime.device.devices")
 
 _thread_count: int | None = None
-"""The most threads of `local-task`; None: one for each core."""
+"""The number of threads of `local-task`; None: one for each core."""
 
 
 def set_thread_count(count: int) -> None:
-    """Let programs on the processor use at most `count` threads: the default is one for each core.
+    """Set the number of threads of programs on the CPU; the default is one for each core.
 
     Args:
         count: At least 1.
 
     Raises:
-        DeviceError: `local-task` is open already, with another number, or the count is no number.
+        DeviceError: `local-task` is open already with another number, or `count` is not a positive
+            integer.
 
     Example:
         >>> set_thread_count(0)
@@ -62,17 +66,17 @@ def set_thread_count(count: int) -> None:
     with _LOCK:
         if any(uri.startswith("local-task") for uri in _OPENED) and count != _thread_count:
             raise DeviceError(
-                "the processor's threads are started already; set their number before the first "
+                "the threads of the CPU are started already; set their number before the first "
                 "program is loaded"
             )
         _thread_count = count
 
 
 def _driver_of(name: str) -> str:
-    """Return IREE's driver of a name that users know.
+    """Return IREE's driver of a name.
 
     A single thread is the caller's own (`local-sync`): the one thread of `local-task` would share
-    its processor with the caller, who does not sleep while waiting.
+    its core with the caller, which does not sleep while it waits.
     """
     if name == "cpu":
         return "local-sync" if 1 in (_thread_count, available_cpus()) else "local-task"
@@ -89,7 +93,7 @@ class DeviceInfo:
 
 @dataclass(frozen=True)
 class Device:
-    """An opened device. Stays open until the process ends, so that results may outlive programs.
+    """An opened device. It stays open until the process ends, so that results outlive programs.
 
     Attributes:
         uri: Driver and index, such as `local-task` or `cuda:1`.
@@ -114,12 +118,12 @@ def open_device(uri: str) -> Device:
     """Open a device, or return it when it is open already.
 
     Args:
-        uri: A driver of IREE with an optional index: `local-task` (the processor, by threads of
-            its own), `local-sync` (by the caller's thread), `cuda:0`, `vulkan`, `hip`; or `cpu`,
-            which is `local-task` unless a single processor or thread may be used.
+        uri: A driver of IREE with an optional index: `local-task` (the CPU, by threads of its
+            own), `local-sync` (the CPU, by the caller's thread), `cuda:0`, `vulkan`, `hip`; or
+            `cpu`, which is `local-task` unless only one core or thread may be used.
 
     Raises:
-        DeviceError: There is no such driver, or no such device; names those that there are.
+        DeviceError: The driver or device does not exist; names those that do.
 
     Example:
         >>> open_device("cpu").is_cpu, str(open_device("local-sync"))
@@ -133,13 +137,13 @@ def open_device(uri: str) -> Device:
 def open_devices(uris: Sequence[str]) -> tuple[Device, ...]:
     """Open the devices of a program that runs on several.
 
-    A processor that is named several times is as many devices, each with threads of its own.
+    A CPU that is named several times is as many devices, each with threads of its own.
 
     Args:
         uris: As for `open_device`.
 
     Raises:
-        DeviceError: There is no such driver or device, or another one than a processor is named
+        DeviceError: The driver or device does not exist, or a device other than a CPU is named
             twice.
 
     Example:
@@ -161,7 +165,13 @@ def open_devices(uris: Sequence[str]) -> tuple[Device, ...]:
 
 
 def _open(canonical: str, uri: str, number: int = 0) -> Device:
-    """Return a device, opened now unless it is; `number` tells several of one URI apart."""
+    """Return a device, which is opened on first use.
+
+    Args:
+        canonical: The driver and index.
+        uri: The user's name of the device, for messages.
+        number: Which one, of several devices of one URI.
+    """
     key = f"{canonical}#{number}" if number else canonical
     if key not in _OPENED:
         _OPENED[key] = _create(canonical, uri)
@@ -169,7 +179,7 @@ def _open(canonical: str, uri: str, number: int = 0) -> Device:
 
 
 def _create(canonical: str, uri: str) -> Device:
-    """Open the device of a canonical URI; `uri` is what the user calls it."""
+    """Open the device of a canonical URI; `uri` is the user's name of it."""
     import iree.runtime as iree
 
     driver_name, _, index = canonical.partition(":")
@@ -181,7 +191,7 @@ def _create(canonical: str, uri: str) -> Device:
         )
     if index and not index.isdigit():
         raise DeviceError(f"device {uri!r}: the index after ':' must be a number")
-    # torch.compile keeps objects until the process is gone, which the binding would print at exit.
+    # torch.compile holds objects until the process ends, which the binding would print at exit.
     disable_leak_checker()
     if driver_name == "local-task":
         flags = [f"--task_worker_stack_size={WORKER_STACK_BYTES}"]
@@ -206,7 +216,7 @@ def _create(canonical: str, uri: str) -> Device:
 
 
 def devices() -> list[DeviceInfo]:
-    """Return the devices that this machine offers to the installed runtime.
+    """Return the devices of this machine that the installed runtime can open.
 
     Example:
         >>> "local-task" in [device.uri for device in devices()]
@@ -219,7 +229,7 @@ def devices() -> list[DeviceInfo]:
         try:
             listed = iree.get_driver(driver_name).query_available_devices()
         except (RuntimeError, ValueError):
-            continue  # the driver's library or hardware is not there
+            continue  # the driver's library or hardware is missing
         for index, info in enumerate(listed):
             uri = driver_name if len(listed) == 1 else f"{driver_name}:{index}"
             found.append(DeviceInfo(uri, str(info.get("name") or driver_name)))
@@ -227,7 +237,7 @@ def devices() -> list[DeviceInfo]:
 
 
 def reason_of(error: Exception) -> str:
-    """Return what IREE says in an error, without the positions in its own source.
+    """Return the message of an error of IREE, without the positions in its own source.
 
     Example:
         >>> reason_of(RuntimeError("Error: c/iree/x.c:66: UNAVAILABLE; no such library"))

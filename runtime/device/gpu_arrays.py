@@ -1,8 +1,8 @@
-"""Tensors in and out of a GPU's memory: torch's and CuPy's as they lie, all others by copies.
+"""GPU arrays: tensors of torch and CuPy in place, those of the host by copies.
 
-torch tensors are read and made on torch's current stream, so that no one waits. Arrays with
-`__cuda_array_interface__`, such as CuPy's, are read where they lie. What is in the host's memory
-(numpy) is copied to the device, and the results back.
+torch tensors are read and made on torch's current stream, so that no call waits. Arrays with
+`__cuda_array_interface__`, such as CuPy's, are read in place. Arrays in the host's memory (numpy)
+are copied to the device, and the results back.
 """
 
 from __future__ import annotations
@@ -21,24 +21,44 @@ from .cuda import ALIGNMENT, Block, Gpu
 
 
 @dataclass(frozen=True)
-class Lent:
-    """Memory on the device, and the object that keeps it.
+class DeviceBuffer:
+    """A buffer in the device's memory, and the object that owns it.
 
     Attributes:
-        address: Where it is.
-        owner: What must live until the work that uses the memory has been given to a stream.
-        until_done: Whether it must even live until that work is done.
+        address: The address on the device.
+        owner: The object that must live until the work that uses the buffer is enqueued.
+        keep_until_complete: Whether the owner must live until that work is complete.
     """
 
     address: int
     owner: Any
-    until_done: bool = True
+    keep_until_complete: bool = True
+
+
+class DoubleBuffer:
+    """A piece of state on the device: engines read `current` and write `spare`.
+
+    Args:
+        current: The buffer with its value.
+        spare: A buffer of the same size for the next value.
+    """
+
+    def __init__(self, current: Block, spare: Block) -> None:
+        self.current = current
+        self.spare = spare
+
+    def swap(self) -> None:
+        """Make the value that was written the current one."""
+        self.current, self.spare = self.spare, self.current
 
 
 class Workspace:
-    """Device memory that one thread uses again from call to call, by what it is for.
+    """Device memory that one thread reuses from call to call, by name.
 
-    Uses of it must be in the order of a stream, or done when a call returns.
+    Its uses must be ordered by a stream, or complete when a call returns.
+
+    Args:
+        gpu: The device.
     """
 
     def __init__(self, gpu: Gpu) -> None:
@@ -46,7 +66,7 @@ class Workspace:
         self._blocks: dict[str, Block] = {}
 
     def block(self, name: str, nbytes: int) -> Block:
-        """Return memory of at least `nbytes`; its old contents are lost."""
+        """Return the block of a name, of at least `nbytes`; its contents are undefined."""
         found = self._blocks.get(name)
         if found is None or found.nbytes < nbytes:
             self._blocks.pop(name, None)
@@ -55,25 +75,48 @@ class Workspace:
 
 
 class GpuArrays(Protocol):
-    """One array library, as calls on a GPU see it."""
+    """An array library whose tensors are arguments and results of a call on a GPU."""
 
     def stream(self, own: int) -> int:
-        """Return the handle of the stream to work on; `own` is the one of the module."""
+        """Return the handle of the stream to enqueue on; `own` is the module's stream."""
 
-    def lend(self, array: Any, what: str, work: Workspace, stream: int) -> Lent:
-        """Return the contents of an array on the device, contiguous and aligned.
+    def to_device(self, array: Any, name: str, work: Workspace, stream: int) -> DeviceBuffer:
+        """Return a buffer with the elements of an array, contiguous and aligned.
 
-        `what` is its name in messages and in the workspace.
+        Args:
+            array: An array of the library.
+            name: What messages call it; also the name of a copy in the workspace.
+            work: The workspace of the thread.
+            stream: The handle of the stream to enqueue copies on.
+
+        Raises:
+            DeviceError: The array is on another device.
+            SignatureError: Its elements cannot be read.
         """
 
-    def allocate(self, name: str, nbytes: int, work: Workspace) -> Lent:
-        """Return memory for a result."""
+    def allocate(self, name: str, nbytes: int, work: Workspace) -> DeviceBuffer:
+        """Return a buffer for a result.
 
-    def result(self, lent: Lent, shape: tuple[int, ...], dtype: DType, stream: int) -> Any:
-        """Return the array of a result in memory of `allocate`."""
+        Args:
+            name: The name of a block in the workspace.
+            nbytes: The size of the result.
+            work: The workspace of the thread.
+        """
+
+    def result(
+        self, buffer: DeviceBuffer, shape: tuple[int, ...], dtype: DType, stream: int
+    ) -> Any:
+        """Return a result as an array of the library.
+
+        Args:
+            buffer: A buffer from `allocate`.
+            shape: The sizes of the result.
+            dtype: The element type.
+            stream: The handle of the stream that computes it.
+        """
 
     def from_host(self, array: NDArray[Any], dtype: DType) -> Any:
-        """Return an array of the library with the contents of an array in the host's memory."""
+        """Return an array of the library with the elements of an array of the host."""
 
 
 def gpu_arrays_for(gpu: Gpu, array: Any) -> GpuArrays:
@@ -95,7 +138,7 @@ def default_gpu_arrays(gpu: Gpu) -> GpuArrays:
 
 
 def _torch_of(array: Any) -> Any:
-    """Return torch for its tensors, unless it cannot use GPUs: its tensors are the host's then."""
+    """Return torch for its tensors; None for other arrays, and where torch cannot use GPUs."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(array, torch.Tensor):
         return None
@@ -118,21 +161,38 @@ class HostArrays:
         """Return the module's own stream."""
         return own
 
-    def lend(self, array: Any, what: str, work: Workspace, stream: int) -> Lent:
-        """Return a copy in the workspace."""
-        contents = host_arrays.host_array(array, what)
-        block = work.block(what, contents.nbytes)
+    def to_device(self, array: Any, name: str, work: Workspace, stream: int) -> DeviceBuffer:
+        """Return a copy in the workspace.
+
+        Args:
+            array, name, work, stream: As in `GpuArrays.to_device`.
+
+        Raises:
+            SignatureError: numpy cannot read the array.
+        """
+        contents = host_arrays.host_array(array, name)
+        block = work.block(name, contents.nbytes)
         self._gpu.copy_in(block, contents, stream)
-        return Lent(block.address, block)
+        return DeviceBuffer(block.address, block)
 
-    def allocate(self, name: str, nbytes: int, work: Workspace) -> Lent:
-        """Return memory of the workspace: `result` copies out of it."""
+    def allocate(self, name: str, nbytes: int, work: Workspace) -> DeviceBuffer:
+        """Return a block of the workspace, from which `result` copies.
+
+        Args:
+            name, nbytes, work: As in `GpuArrays.allocate`.
+        """
         block = work.block(name, nbytes)
-        return Lent(block.address, block)
+        return DeviceBuffer(block.address, block)
 
-    def result(self, lent: Lent, shape: tuple[int, ...], dtype: DType, stream: int) -> Any:
-        """Return a copy in the host's memory, once it is computed."""
-        return self.from_host(self._gpu.copy_out(lent.address, shape, dtype.numpy, stream), dtype)
+    def result(
+        self, buffer: DeviceBuffer, shape: tuple[int, ...], dtype: DType, stream: int
+    ) -> Any:
+        """Return a copy in the host's memory, once the result is computed.
+
+        Args:
+            buffer, shape, dtype, stream: As in `GpuArrays.result`.
+        """
+        return self.from_host(self._gpu.copy_out(buffer.address, shape, dtype.numpy, stream), dtype)
 
     def from_host(self, array: NDArray[Any], dtype: DType) -> Any:
         """Return an array of the library."""
@@ -140,7 +200,12 @@ class HostArrays:
 
 
 class TorchArrays:
-    """torch tensors on the GPU."""
+    """torch tensors on the GPU.
+
+    Args:
+        torch: The module.
+        gpu: The device.
+    """
 
     def __init__(self, torch: Any, gpu: Gpu) -> None:
         self._torch = torch
@@ -152,31 +217,50 @@ class TorchArrays:
         handle: int = self._torch.cuda.current_stream(self._device).cuda_stream
         return handle
 
-    def lend(self, array: Any, what: str, work: Workspace, stream: int) -> Lent:
-        """Return a tensor's memory, or that of a contiguous and aligned copy."""
+    def to_device(self, array: Any, name: str, work: Workspace, stream: int) -> DeviceBuffer:
+        """Return the memory of a tensor, or that of a contiguous and aligned copy.
+
+        Args:
+            array, name, work, stream: As in `GpuArrays.to_device`.
+
+        Raises:
+            DeviceError: The tensor is on another device.
+            SignatureError: The tensor is not dense.
+        """
         if array.device != self._device:
             raise DeviceError(
-                f"{what} is a tensor on {array.device}, the program is on {self._device}; "
+                f"{name} is a tensor on {array.device}, the program is on {self._device}; "
                 f"move it with .to({str(self._device)!r})"
             )
         if str(array.layout) != "torch.strided":
-            raise SignatureError(f"{what} has layout {array.layout}; pass a dense tensor")
+            raise SignatureError(f"{name} has layout {array.layout}; pass a dense tensor")
         tensor = array.detach().resolve_conj().resolve_neg().contiguous()
         if tensor.data_ptr() % ALIGNMENT:
             tensor = tensor.clone()
         if not tensor.numel():
-            return self.allocate(what, 0, work)
-        return Lent(tensor.data_ptr(), tensor, until_done=False)  # torch frees in a stream's order
+            return self.allocate(name, 0, work)
+        # torch reuses freed memory in the order of its stream.
+        return DeviceBuffer(tensor.data_ptr(), tensor, keep_until_complete=False)
 
-    def allocate(self, name: str, nbytes: int, work: Workspace) -> Lent:
-        """Return a new tensor of bytes; at least one, so that it has an address."""
+    def allocate(self, name: str, nbytes: int, work: Workspace) -> DeviceBuffer:
+        """Return a new tensor of bytes; at least one, so that it has an address.
+
+        Args:
+            name, nbytes, work: As in `GpuArrays.allocate`.
+        """
         memory = self._torch.empty(max(nbytes, 1), dtype=self._torch.uint8, device=self._device)
-        return Lent(memory.data_ptr(), memory)
+        return DeviceBuffer(memory.data_ptr(), memory)
 
-    def result(self, lent: Lent, shape: tuple[int, ...], dtype: DType, stream: int) -> Any:
-        """Return a tensor over the memory; what reads it on the stream comes after the call."""
+    def result(
+        self, buffer: DeviceBuffer, shape: tuple[int, ...], dtype: DType, stream: int
+    ) -> Any:
+        """Return a tensor over the buffer; work enqueued on the stream later can read it.
+
+        Args:
+            buffer, shape, dtype, stream: As in `GpuArrays.result`.
+        """
         nbytes = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-        return lent.owner[:nbytes].view(getattr(self._torch, dtype.name)).view(shape)
+        return buffer.owner[:nbytes].view(getattr(self._torch, dtype.name)).view(shape)
 
     def from_host(self, array: NDArray[Any], dtype: DType) -> Any:
         """Return a tensor on the GPU."""
@@ -187,21 +271,21 @@ class DeviceArray:
     """An array on a GPU for libraries that know `__cuda_array_interface__`.
 
     Args:
-        lent: Its memory.
+        buffer: Its memory.
         shape: Its sizes.
         dtype: The element type.
-        stream: The stream that computes it, if it is not there yet.
+        stream: The handle of the stream that computes it; None: it is complete.
     """
 
     def __init__(
-        self, lent: Lent, shape: tuple[int, ...], dtype: DType, stream: int | None
+        self, buffer: DeviceBuffer, shape: tuple[int, ...], dtype: DType, stream: int | None
     ) -> None:
-        self._lent = lent
+        self._buffer = buffer
         self.shape = shape
         self.dtype = dtype.numpy
         self.__cuda_array_interface__ = {
             "version": 3,
-            "data": (lent.address, False),
+            "data": (buffer.address, False),
             "shape": shape,
             "strides": None,
             "typestr": dtype.numpy.str,
@@ -224,43 +308,61 @@ class InterfaceArrays:
         self._stream: int | None = array.__cuda_array_interface__.get("stream")
 
     def stream(self, own: int) -> int:
-        """Return the stream that the array is computed on, where it says so."""
+        """Return the stream that computes the array, if the array states one."""
         return self._stream or own
 
-    def lend(self, array: Any, what: str, work: Workspace, stream: int) -> Lent:
-        """Return an array's memory, or an aligned copy of it."""
+    def to_device(self, array: Any, name: str, work: Workspace, stream: int) -> DeviceBuffer:
+        """Return the memory of an array, or an aligned copy of it.
+
+        Args:
+            array, name, work, stream: As in `GpuArrays.to_device`.
+
+        Raises:
+            DeviceError: The array is on another GPU.
+            SignatureError: The array is not contiguous.
+        """
         place = getattr(array, "__dlpack_device__", lambda: (2, self._gpu.index))()
         if int(place[1]) != self._gpu.index:
-            raise DeviceError(f"{what} is on GPU {int(place[1])}, the program is on {self._gpu}")
+            raise DeviceError(f"{name} is on GPU {int(place[1])}, the program is on {self._gpu}")
         interface = array.__cuda_array_interface__
         address, shape = interface["data"][0], tuple(interface["shape"])
         itemsize = np.dtype(interface["typestr"]).itemsize
         nbytes = itemsize * int(np.prod(shape, dtype=np.int64))
         strides = interface.get("strides")
         if nbytes and strides is not None and tuple(strides) != _contiguous(shape, itemsize):
-            raise SignatureError(f"{what} has gaps between its elements; pass a contiguous copy")
+            raise SignatureError(f"{name} has gaps between its elements; pass a contiguous copy")
         if interface.get("stream") not in (None, stream):
             self._gpu.synchronize(interface["stream"])
         if nbytes and address % ALIGNMENT == 0:
-            return Lent(address, array)
-        block = work.block(what, nbytes)
+            return DeviceBuffer(address, array)
+        block = work.block(name, nbytes)
         self._gpu.copy(block.address, address, nbytes, stream)
-        return Lent(block.address, (block, array))
+        return DeviceBuffer(block.address, (block, array))
 
-    def allocate(self, name: str, nbytes: int, work: Workspace) -> Lent:
-        """Return new memory, which the result keeps."""
+    def allocate(self, name: str, nbytes: int, work: Workspace) -> DeviceBuffer:
+        """Return a new block, which the result owns.
+
+        Args:
+            name, nbytes, work: As in `GpuArrays.allocate`.
+        """
         block = self._gpu.allocate(nbytes)
-        return Lent(block.address, block)
+        return DeviceBuffer(block.address, block)
 
-    def result(self, lent: Lent, shape: tuple[int, ...], dtype: DType, stream: int) -> Any:
-        """Return an array of the library of the first argument, or one for any library."""
+    def result(
+        self, buffer: DeviceBuffer, shape: tuple[int, ...], dtype: DType, stream: int
+    ) -> Any:
+        """Return an array of the library of the first argument, or one for any library.
+
+        Args:
+            buffer, shape, dtype, stream: As in `GpuArrays.result`.
+        """
         if self._stream is None:  # the module's own stream may be gone when the array is used
             self._gpu.synchronize(stream)
-        array = DeviceArray(lent, shape, dtype, self._stream)
+        array = DeviceArray(buffer, shape, dtype, self._stream)
         return self._asarray(array) if self._asarray else array
 
     def from_host(self, array: NDArray[Any], dtype: DType) -> Any:
-        """Return an array of the library with the contents of an array of the host."""
+        """Return an array of the library with the elements of an array of the host."""
         return self._asarray(array) if self._asarray else array
 
 

@@ -1,8 +1,7 @@
-"""HAL buffer views of arrays, and arrays of HAL buffer views, for each array library.
+"""HAL arrays: conversions between buffer views of IREE and arrays of each array library.
 
-An argument crosses without a copy where its memory can be used as it lies: contiguous, aligned to
-`ALIGNMENT` bytes and on the device. Otherwise it is copied, so strided, expanded and unaligned
-tensors are right.
+An argument is passed without a copy where its memory is contiguous, aligned to `ALIGNMENT` bytes
+and on the device. Otherwise it is copied, so strided, expanded and unaligned tensors are valid.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ from .host_arrays import (
 )
 
 ALIGNMENT = 64
-"""Bytes to which IREE's host memory must be aligned (its heap allocator refuses anything else)."""
+"""Alignment in bytes of IREE's host memory (its heap allocator refuses any other)."""
 
 _HOST_KINDS = (1, 3)
-"""DLPack's device types of memory that the processor can read: its own, and CUDA's pinned."""
+"""DLPack's device types of memory that the CPU can read: its own, and CUDA's pinned."""
 
 _MEMORY = int(iree.MemoryType.DEVICE_LOCAL | iree.MemoryType.HOST_VISIBLE)
 _USAGE = int(iree.BufferUsage.DEFAULT | iree.BufferUsage.MAPPING)
 
 
 class HalDevice(Protocol):
-    """What this module needs to know of an opened device."""
+    """The part of an opened device that conversions need."""
 
     @property
     def hal(self) -> Any:
@@ -47,40 +46,65 @@ class HalDevice(Protocol):
 
 
 class HalArrays(ArrayLibrary, Protocol):
-    """One array library: how its arrays become buffer views and back."""
+    """An array library with conversions to and from buffer views."""
 
     def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> tuple[Any, int]:
-        """Return a HAL buffer view of `array`, and the address of the memory that `array` lends.
+        """Return a HAL buffer view of an array, and the address of the memory that it borrows.
 
-        The address is 0 where the view has memory of its own, because `array` is or must be
-        copied. The view need not keep the memory alive: the caller holds `array` while it is in
-        use.
+        The view does not own borrowed memory: the caller holds `array` while the view is in use.
+
+        Args:
+            device: The device of the program.
+            array: An array of the library.
+            dtype: The element type of the signature, which `array` has.
+            copy: Never borrow the memory of `array`.
+
+        Returns:
+            The view and the address; the address is 0 where the view owns a copy.
+
+        Raises:
+            DeviceError: The array is on another device.
+            SignatureError: The array has no dense memory.
         """
 
     def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:
-        """Return an array of the memory of a HAL buffer view."""
+        """Return an array over the memory of a HAL buffer view.
+
+        Args:
+            device: The device of the program.
+            view: The view.
+            dtype: The element type of the signature.
+        """
 
 
 class HalNumpyArrays(NumpyArrays):
     """numpy arrays and HAL buffer views."""
 
     def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> tuple[Any, int]:
-        """Return a buffer view; numpy's memory is used when it is aligned."""
+        """Return a buffer view, which borrows aligned and writeable memory.
+
+        Args:
+            device, array, dtype, copy: As in `HalArrays.to_view`.
+        """
         shape = np.shape(array)
         if 0 in shape:
             return _empty_view(device, shape, dtype), 0
         array = np.asarray(array, dtype.numpy, order="C").reshape(shape)  # in native byte order
         raw = array.reshape(-1).view(np.uint8)
-        lendable = raw.flags.writeable and raw.ctypes.data % ALIGNMENT == 0
-        if lendable and not copy and device.dlpack[0] == 1:
-            # By DLPack, whose end takes Python's lock: a worker of IREE may be the last to hold it.
-            lent = device.hal.from_dlpack_capsule(raw.__dlpack__())
-            return iree.HalBufferView(lent.get_buffer(), shape, dtype.hal), raw.ctypes.data
+        usable = raw.flags.writeable and raw.ctypes.data % ALIGNMENT == 0
+        if usable and not copy and device.dlpack[0] == 1:
+            # By DLPack, whose deleter takes the GIL: a worker of IREE may drop the last reference.
+            borrowed = device.hal.from_dlpack_capsule(raw.__dlpack__())
+            return iree.HalBufferView(borrowed.get_buffer(), shape, dtype.hal), raw.ctypes.data
         buffer = device.hal.allocator.allocate_buffer_copy(_MEMORY, _USAGE, device.hal, raw)
         return iree.HalBufferView(buffer, shape, dtype.hal), 0
 
     def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:
-        """Return an array over the buffer's mapped memory."""
+        """Return an array over the mapped memory of the buffer.
+
+        Args:
+            device, view, dtype: As in `HalArrays.from_view`.
+        """
         shape = tuple(view.shape)
         if 0 in shape:
             return np.empty(shape, dtype.numpy)
@@ -103,16 +127,24 @@ class HalTorchArrays(TorchArrays):
         self._from_dlpack = dlpack_importer(torch)
 
     def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> tuple[Any, int]:
-        """Return a buffer view; the tensor's memory is used when it can be used as it lies."""
+        """Return a buffer view, which borrows contiguous and aligned memory.
+
+        Args:
+            device, array, dtype, copy: As in `HalArrays.to_view`.
+
+        Raises:
+            DeviceError: The tensor is on another device.
+            SignatureError: The tensor is sparse, or has no memory.
+        """
         if array.requires_grad:
             array = array.detach()
-        if array.is_neg() or array.is_conj():  # marked so, while the memory holds other values
+        if array.is_neg() or array.is_conj():  # flags; the memory has other values
             array = array.resolve_conj().resolve_neg()
         if device.dlpack[0] != 1 or not array.is_cpu:
             self._check_device(device, array)
         try:
             address = array.data_ptr()
-        except RuntimeError as error:  # sparse, nested, or a stand-in of a transformation
+        except RuntimeError as error:  # sparse, nested, or a wrapper of a functorch transform
             raise SignatureError(
                 f"a tensor without memory of its own was given ({array.layout}); pass a dense one"
             ) from error
@@ -129,7 +161,7 @@ class HalTorchArrays(TorchArrays):
         return device.hal.from_dlpack_capsule(self._to_dlpack(array)), address
 
     def _check_device(self, device: HalDevice, array: Any) -> None:
-        """Refuse a tensor of another device; wait for what computes one of this device."""
+        """Refuse a tensor of another device; synchronize with the stream of one on this device."""
         if not (array.is_cpu if device.dlpack[0] == 1 else array.is_cuda):
             raise DeviceError(
                 f"a tensor on {array.device} was given to a program on {device}; "
@@ -139,24 +171,28 @@ class HalTorchArrays(TorchArrays):
             self.torch.cuda.current_stream(array.device).synchronize()
 
     def _name_of(self, device: HalDevice) -> str:
-        """Return what torch calls a device."""
+        """Return torch's name of a device."""
         kind, index = device.dlpack
         return {1: "cpu", 2: f"cuda:{index}", 10: f"cuda:{index}"}.get(kind, str(device))
 
     def _owned_view(self, device: HalDevice, array: Any, dtype: DType) -> Any:
-        """Return a view of a copy that IREE owns: it may do with it what it likes."""
+        """Return a view of a copy that IREE owns and may write to."""
         dense = array.contiguous()  # of one element, it may have any strides
         data = dense.as_strided((dense.numel(),), (1,)).view(self.torch.uint8).numpy()
         buffer = device.hal.allocator.allocate_buffer_copy(_MEMORY, _USAGE, device.hal, data)
         return iree.HalBufferView(buffer, tuple(array.shape), dtype.hal)
 
     def _aligned_copy(self, array: Any) -> Any:
-        """Return a contiguous copy in memory of its own, which torch aligns."""
+        """Return a contiguous copy; torch aligns new memory."""
         copied = self.torch.empty(array.shape, dtype=array.dtype, device=array.device)
         return copied.copy_(array)
 
     def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:
-        """Return a tensor over the buffer's memory, of the element type of the signature."""
+        """Return a tensor over the buffer's memory, of the element type of the signature.
+
+        Args:
+            device, view, dtype: As in `HalArrays.from_view`.
+        """
         wanted = self.dtype(dtype)
         if not view.byte_length:
             return self.torch.empty(view.shape, dtype=wanted)
@@ -171,7 +207,14 @@ class HalDLPackArrays(DLPackArrays):
     """Arrays of any other library with the DLPack protocol, and HAL buffer views."""
 
     def to_view(self, device: HalDevice, array: Any, dtype: DType, copy: bool) -> tuple[Any, int]:
-        """Return a buffer view of the array's memory, or of a copy made through numpy."""
+        """Return a buffer view of the array's memory, or of a copy made by numpy.
+
+        Args:
+            device, array, dtype, copy: As in `HalArrays.to_view`.
+
+        Raises:
+            DeviceError: The array is on another device, and not readable by the CPU.
+        """
         kind, index = array.__dlpack_device__()
         if kind not in (device.dlpack[0], *_HOST_KINDS):
             raise DeviceError(
@@ -183,16 +226,20 @@ class HalDLPackArrays(DLPackArrays):
                 view = device.hal.from_dlpack_capsule(array.__dlpack__())
                 return view, self.address(array)
             except (ValueError, IndexError, TypeError, BufferError):
-                pass  # strided, unaligned or read-only: only a copy can cross
+                pass  # strided, unaligned or read-only: copied below
         return NUMPY.to_view(device, numpy_of_dlpack(array), dtype, copy=True)
 
     def from_view(self, device: HalDevice, view: Any, dtype: DType) -> Any:
-        """Return an array of the library of the first argument, or numpy's if it has no way in."""
+        """Return an array of the library, or numpy's if the library has no `from_dlpack`.
+
+        Args:
+            device, view, dtype: As in `HalArrays.from_view`.
+        """
         return self.from_host(NUMPY.from_view(device, view, dtype), dtype)
 
 
 def _empty_view(device: HalDevice, shape: tuple[int, ...], dtype: DType) -> Any:
-    """Return a view without elements; a buffer must have memory all the same."""
+    """Return a view without elements, over a buffer that must not be empty."""
     buffer = device.hal.allocator.allocate_buffer(_MEMORY, _USAGE, ALIGNMENT)
     return iree.HalBufferView(buffer, shape, dtype.hal)
 

@@ -1,7 +1,7 @@
-"""Array libraries of the host: torch, numpy, and every other one that speaks DLPack.
+"""Array libraries of the host: torch, numpy, and any other with the DLPack protocol.
 
-torch is never imported here: its tensors are known only once a caller has imported it. Buffers of
-IREE are made of arrays in `hal_arrays`, memory of a GPU in `gpu_arrays`.
+torch is never imported here: its tensors exist only once a caller has imported it. For buffers of
+IREE see `hal_arrays`, for those of a GPU `gpu_arrays`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LibraryT = TypeVar("LibraryT")
 
 
 class ArrayLibrary(Protocol):
-    """One array library: how results in the host's memory become its arrays."""
+    """An array library: makes arrays of results in the host's memory."""
 
     def from_host(self, array: NDArray[Any], dtype: DType) -> Any:
         """Return an array of the library that has the memory of a numpy array."""
@@ -37,7 +37,7 @@ class LibraryTable(Generic[LibraryT]):
     """The array libraries of a process, by the type of their arrays.
 
     Args:
-        numpy: The library of numpy arrays, and of all that is no array.
+        numpy: The library of numpy arrays, and of objects that are not arrays.
         torch: Makes the library of tensors from the module `torch`.
         dlpack: Makes the library of any other array with the DLPack protocol.
     """
@@ -52,10 +52,10 @@ class LibraryTable(Generic[LibraryT]):
         self._make_torch = torch
         self._make_dlpack = dlpack
         self._torch: LibraryT | None = None
-        self._by_type: dict[type, LibraryT] = {}  # a look here is quicker than `isinstance`
+        self._by_type: dict[type, LibraryT] = {}  # a lookup is quicker than `isinstance`
 
     def of(self, array: Any) -> LibraryT:
-        """Return the library that `array` belongs to (numpy's for what is no array)."""
+        """Return the library of an array; numpy's for an object that is not an array."""
         known = self._by_type.get(type(array))
         if known is not None:
             return known
@@ -84,7 +84,7 @@ class NumpyArrays:
     """numpy arrays, with the element types of `ml_dtypes`."""
 
     def from_host(self, array: NDArray[Any], dtype: DType) -> Any:
-        """Return the array as it is."""
+        """Return the array itself."""
         return array
 
     def address(self, array: Any) -> int:
@@ -140,11 +140,11 @@ class DLPackArrays:
         self._from_dlpack = _from_dlpack_of(array)
 
     def from_host(self, array: NDArray[Any], dtype: DType) -> Any:
-        """Return an array of the library of the first argument, or numpy's if it has no way in."""
+        """Return an array of the library, or numpy's if the library has no `from_dlpack`."""
         return self._from_dlpack(array) if self._from_dlpack else array
 
     def address(self, array: Any) -> int:
-        """Return the address of an array's memory; 0 where it is not known."""
+        """Return the address of an array's memory; 0 where it is unknown."""
         try:
             return NUMPY.address(numpy_of_dlpack(array))
         except (BufferError, RuntimeError, TypeError, ValueError):
@@ -178,7 +178,7 @@ def host_array(value: Any, what: str) -> NDArray[Any]:
 
     Args:
         value: The tensor.
-        what: What messages call it.
+        what: Its name in messages.
 
     Raises:
         SignatureError: numpy cannot read the tensor.

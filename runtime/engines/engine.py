@@ -1,4 +1,4 @@
-"""What `Executable` asks of an engine: one file for each implements it, `loaders` lists them."""
+"""Engine interface: the loaded module and the functions that `Executable` calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..artifacts.vmfb import VmfbInfo
 from ..call.signature import Signature
 
 Run = Callable[[Sequence[Any]], list[Any]]
-"""A function of an artifact: from checked input leaves to one value for each leaf of the result."""
+"""A function of an artifact: takes checked input leaves, returns one value per result leaf."""
 
 
 class LoadedModule(Protocol):
@@ -23,24 +23,24 @@ class LoadedModule(Protocol):
 
     @property
     def info(self) -> VmfbInfo | Manifest:
-        """What the file says of itself."""
+        """The metadata of the file."""
 
     @property
     def device_names(self) -> str:
-        """What users call the device; several are separated by commas."""
+        """The user's names of the devices, separated by commas."""
 
     @property
     def stream(self) -> int | None:
-        """The handle of the CUDA stream that calls run on, where there is one to share."""
+        """The handle of the CUDA stream that calls run on; None where there is none to share."""
 
     def signatures(self) -> dict[str, Signature]:
         """Return the signature of each entry point and state accessor, by name."""
 
     def function(self, signature: Signature, stateful: bool) -> Run:
-        """Return the function with `signature`; `stateful`: whether the module has state."""
+        """Return the function of a signature; calls of a stateful module are serialised."""
 
     def reset(self) -> None:
-        """Put the initial state back."""
+        """Reset the state to its initial value."""
 
     def copy_to(self, target: BinaryIO) -> None:
         """Write the bytes of the file."""

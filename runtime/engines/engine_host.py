@@ -9,45 +9,29 @@ from pathlib import Path
 from typing import Protocol
 
 from ..artifacts.entry_points import Port
-from ..device.cuda import Block, Gpu
-
-
-class DoubleBuffer:
-    """A piece of state on the device: engines read `current` and write `spare`.
-
-    Args:
-        current: Memory with its value.
-        spare: Memory of the same size for the next value.
-    """
-
-    def __init__(self, current: Block, spare: Block) -> None:
-        self.current = current
-        self.spare = spare
-
-    def swap(self) -> None:
-        """Make the value that was written the current one."""
-        self.current, self.spare = self.spare, self.current
+from ..device.cuda import Gpu
+from ..device.gpu_arrays import DoubleBuffer
 
 
 class EngineLog:
-    """The last errors that an engine library told, for messages of ours."""
+    """The last errors that an engine library logged, for error messages."""
 
     def __init__(self) -> None:
         self._lines: collections.deque[str] = collections.deque(maxlen=4)
 
     def add(self, line: str) -> None:
-        """Keep a line."""
+        """Add a line; only the last four are stored."""
         self._lines.append(" ".join(line.split()))
 
     def reason(self) -> str:
-        """Return what was told since the last time, to be appended to a message."""
+        """Return the errors since the last call, to be appended to a message."""
         lines = list(self._lines)
         self._lines.clear()
         return f": {'; '.join(lines)}"[:600] if lines else ""
 
 
 class EngineHost(Protocol):
-    """The module that an engine function belongs to, as the function sees it."""
+    """The services that an engine function asks of the module it belongs to."""
 
     @property
     def path(self) -> Path:
@@ -70,7 +54,7 @@ class EngineHost(Protocol):
         """The errors of the engine library."""
 
     def address(self, port: Port) -> int:
-        """Return where an input that is not the caller's lies on the device."""
+        """Return the device address of an input that the caller does not pass."""
 
     def in_order(self, stream: int) -> AbstractContextManager[None]:
-        """Work on state on a stream: after all earlier work on it, and before all later."""
+        """Order work on state: after all that was enqueued before, on whichever stream."""

@@ -1,4 +1,4 @@
-"""IREE modules: load a `.vmfb` into a context, and call its functions with checked leaves."""
+"""IREE modules: a `.vmfb` in a VM context, and calls of its functions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,19 @@ def load_vmfb(
     parameters: Any,
     allow_unused_parameters: bool,
 ) -> IreeModule:
-    """Load a `.vmfb`; arguments and errors are those of `runtime.load`."""
+    """Load a `.vmfb`.
+
+    Args:
+        path: The file.
+        device: The device or devices, as for `runtime.load`; None: the first of the target's kind.
+        parameters: Where external parameters come from, as for `runtime.load`.
+        allow_unused_parameters: Accept parameters that the module does not use.
+
+    Raises:
+        ArtifactError: The file is missing, damaged, or of another version.
+        DeviceError: There is no such device, or the file was compiled for another one.
+        ParameterError: Parameters are missing, not needed, or of another type or shape.
+    """
     info = vmfb.read_info(path)
     backend = str(info.target.get("backend", "llvm-cpu"))
     named = device or _DEVICE_OF_BACKEND.get(backend)
@@ -51,7 +63,7 @@ def _open_devices(path: Path, named: str | Sequence[str], count: int) -> tuple[D
 
     Args:
         path: The artifact, for messages.
-        named: What the user named.
+        named: The user's device or devices.
         count: How many devices the artifact is for.
     """
     names = [named] * count if isinstance(named, str) else list(named)
@@ -63,7 +75,7 @@ def _open_devices(path: Path, named: str | Sequence[str], count: int) -> tuple[D
     devices = open_devices(names)
     if count > 1 and not all(device.is_cpu for device in devices):
         raise DeviceError(
-            f"{path} is for {count} devices; several devices of a program must be processors, as "
+            f"{path} is for {count} devices; several devices of a program must be CPUs, as "
             f"in device={['cpu'] * count}, got {', '.join(names)}"
         )
     return devices
@@ -79,7 +91,7 @@ class IreeModule:
 
     Args:
         path: The file; it stays mapped while the module lives.
-        info: What the file says of itself.
+        info: The metadata of the file.
         devices: The opened devices, in the order of their numbers in the program.
         parameters: Where the external parameters come from, as for `runtime.load`.
         allow_unused_parameters: Accept parameters that the module does not use.
@@ -102,10 +114,10 @@ class IreeModule:
         self.path = path
         self.info = info
         self.stream: int | None = None
-        """IREE's devices have streams of their own, which they do not give out."""
+        """None: the streams of IREE's devices are private."""
         self.devices = tuple(devices)
         self.device = self.devices[0]
-        """Where arguments and results are."""
+        """The device of arguments and results."""
         self._file = open(path, "rb")
         weakref.finalize(self, self._file.close)
         opened = [device.hal for device in self.devices]
@@ -125,7 +137,7 @@ class IreeModule:
     def _provide_parameters(self, parameters: Any, allow_unused: bool) -> Any:
         needed = self.info.parameters
         given = archives.load_parameters(parameters, tuple(needed) or ("model",))
-        if self.info.versions:  # else another tool made the module, and what it needs is not known
+        if self.info.versions:  # else another tool made the module: its parameters are unknown
             archives.check_parameters(needed, given, allow_unused=allow_unused)
         in_place = self.device.is_cpu
         providers = [
@@ -141,7 +153,7 @@ class IreeModule:
             return iree.VmModule.mmap(_instance(), str(self.path))
         except (ValueError, RuntimeError, IndexError, KeyError, NotImplementedError) as error:
             raise ArtifactError(
-                f"{self.path} is no module that IREE {version('iree-base-runtime')} can read "
+                f"{self.path} is not a module that IREE {version('iree-base-runtime')} can read "
                 f"(made by {_versions(self.info.versions)}): {reason_of(error)}"
             ) from error
 
@@ -185,13 +197,13 @@ class IreeModule:
         return signature
 
     def copy_to(self, target: BinaryIO) -> None:
-        """Write the bytes of the file that was loaded, even where its name is gone by now."""
+        """Write the bytes of the file that was loaded, even if it was unlinked since."""
         with self.lock:
             self._file.seek(0)
             shutil.copyfileobj(self._file, target)
 
     def reset(self) -> None:
-        """Put the initial state back."""
+        """Reset the state to its initial value."""
         with self.lock:
             self.context = self._new_context()
 
@@ -205,7 +217,7 @@ class IreeFunction:
 
     Args:
         module: The module that it belongs to.
-        signature: What it takes and gives.
+        signature: Its signature.
         stateful: Whether the module has state, so that calls are serialised.
     """
 
@@ -218,8 +230,8 @@ class IreeFunction:
         self._inputs = tuple(signature.inputs[index] for index in inputs)
         self._results = signature.results
         self._stateful = stateful
-        # IREE returns from a call once its results are there; work on state may go on reading
-        # the arguments. So a function that writes state reads copies that nobody else has.
+        # IREE returns from a call once its results are complete; work on state may still read the
+        # arguments. So a function that writes state reads private copies.
         self._copy = bool(signature.mutates) or signature.overwrites_inputs
 
     def __call__(self, leaves: Sequence[Any]) -> list[Any]:
@@ -227,7 +239,7 @@ class IreeFunction:
         device = self._module.device
         arguments = iree.VmVariantList(len(leaves))
         library: hal_arrays.HalArrays | None = None
-        lent: list[tuple[int, Any]] = []
+        borrowed: list[tuple[int, Any]] = []
         for spec, leaf in zip(self._inputs, leaves, strict=True):
             if isinstance(spec, TensorSpec):
                 own = hal_arrays.arrays_for(leaf)
@@ -238,7 +250,7 @@ class IreeFunction:
                     raise type(error)(f"{self._path_of(arguments.size)}: {error}") from None
                 arguments.push_ref(view)
                 if address:
-                    lent.append((address, view))
+                    borrowed.append((address, view))
             elif isinstance(spec, ScalarSpec) and spec.kind == "float":
                 arguments.push_float(float(leaf))
             else:
@@ -253,17 +265,23 @@ class IreeFunction:
                 module.context.invoke(self._function, arguments, results)
         except (RuntimeError, ValueError, IndexError, NotImplementedError) as error:
             raise _runtime_error(self._name, error) from error
-        return self._convert(results, library or hal_arrays.default_arrays(), lent)
+        return self._convert(results, library or hal_arrays.default_arrays(), borrowed)
 
     def _path_of(self, position: int) -> str:
-        """Return what an input is called in messages."""
+        """Return the name of an input in messages."""
         index = Binder(self._signature).runtime_inputs[position]
         return f"{self._name}(): argument {self._signature.input_paths()[index]}"
 
     def _convert(
-        self, results: Any, library: hal_arrays.HalArrays, lent: Sequence[tuple[int, Any]]
+        self, results: Any, library: hal_arrays.HalArrays, borrowed: Sequence[tuple[int, Any]]
     ) -> list[Any]:
-        """Return the results; one that lies in memory of the arguments is copied out of it."""
+        """Return the results; one that aliases the memory of an argument is copied.
+
+        Args:
+            results: The VM list of results.
+            library: The array library of the results.
+            borrowed: The address and the view of each argument whose memory IREE borrows.
+        """
         device = self._module.device
         values: list[Any] = []
         position = 0
@@ -271,7 +289,7 @@ class IreeFunction:
             if isinstance(spec, TensorSpec):
                 view = results.get_as_object(position, iree.HalBufferView)
                 value = library.from_view(device, view, spec.dtype)
-                if lent and _lies_within(library.address(value), lent):
+                if borrowed and _aliases(library.address(value), borrowed):
                     value = library.copy(value)
                 values.append(value)
             elif isinstance(spec, ScalarSpec):
@@ -279,14 +297,14 @@ class IreeFunction:
                 values.append(bool(value) if spec.kind == "bool" else value)
             else:
                 values.append(spec.value)
-                continue  # a constant is in the signature, not among the results
+                continue  # constants are in the signature, not among the results
             position += 1
         return values
 
 
-def _lies_within(address: int, lent: Sequence[tuple[int, Any]]) -> bool:
-    """Tell whether an address lies in the memory of an argument."""
-    for start, view in lent:
+def _aliases(address: int, borrowed: Sequence[tuple[int, Any]]) -> bool:
+    """Tell whether an address is within the memory of an argument."""
+    for start, view in borrowed:
         if start <= address and address - start < view.byte_length:
             return True
     return False
@@ -294,7 +312,7 @@ def _lies_within(address: int, lent: Sequence[tuple[int, Any]]) -> bool:
 
 def _runtime_error(name: str, error: Exception) -> PeltonError:
     text = reason_of(error)
-    if "INVALID_ARGUMENT" in text and "tensor" in text:
+    if "INVALID_ARGUMENT" in str(error) and "tensor" in text:
         return SignatureError(f"{name}(): the runtime refused an argument: {text}")
     return PeltonError(f"{name}() failed at run time: {text}")
 

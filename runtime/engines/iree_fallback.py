@@ -1,4 +1,4 @@
-"""Functions of a package that IREE runs, because TensorRT could not take them."""
+"""Fallback functions: entry points of a package that IREE runs instead of TensorRT."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .trtm_module import PackageModule, to_scalar
 class FallbackFunction:
     """An entry point in an IREE module, with the state of the package that it belongs to.
 
-    The module has state of its own. Around each call the package's is brought into it, and what
-    the function changed back.
+    The module has state of its own. Each call copies the package's state into it first, and the
+    state that the function writes back afterwards.
 
     Args:
-        package: The loaded package, which keeps the state.
-        function: What it takes and gives.
-        role: Which of the function's members has the module.
+        package: The loaded package, which has the state.
+        function: The entry point.
+        role: The role of the member that holds the module.
         device: The device of IREE.
         weights: The package's weights, by origin.
 
@@ -86,14 +86,14 @@ def _accessors(
 ) -> dict[str, Any]:
     lacking = [port.origin for port in ports if prefix + port.origin not in signatures]
     if lacking:
-        raise ArtifactError(f"{where} gives no access to its state {', '.join(lacking)}")
+        raise ArtifactError(f"{where} has no accessors of its state {', '.join(lacking)}")
     return {p.origin: module.function(signatures[prefix + p.origin], True) for p in ports}
 
 
 def _load(
     data: memoryview, where: str, device: str, weights: Mapping[str, Parameter]
 ) -> IreeModule:
-    """Load a module from memory; IREE maps files, and the name is not needed once it is mapped."""
+    """Load a module from memory, through a temporary file that is unlinked once it is mapped."""
     scopes: dict[str, list[Parameter]] = {}
     for origin, weight in weights.items():
         scope, separator, name = origin.partition("::")

@@ -1,4 +1,4 @@
-"""The engines by the kind of file that they load; one is imported when it is first used."""
+"""Loaders of compiled artifacts by kind of file. Each engine is imported on first use."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ def _load_trtm(*args: Any) -> LoadedModule:
 
 
 LOADERS: dict[FileKind, Loader] = {FileKind.VMFB: _load_vmfb, FileKind.TRTM: _load_trtm}
-"""What loads each kind of compiled artifact."""
+"""The loader of each kind of compiled artifact."""

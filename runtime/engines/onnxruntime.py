@@ -1,7 +1,7 @@
-"""The reference engine: a package's ONNX graphs, run by onnxruntime on the processor.
+"""Reference engine: onnxruntime runs a package's ONNX graphs on the CPU.
 
-It gives the numbers of the very graphs that the engines were built from, with the same entry
-points, bounds and state, on machines without a GPU. It is for checks, not for speed.
+It computes the graphs that the engines were built from, with the same entry points, bounds and
+state, on machines without a GPU. It is for checks, not for speed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _RUNNABLE = ("reference", "fallback_reference")
 
 
 class ReferenceModule(PackageModule):
-    """A package on the processor: one onnxruntime session for each entry point.
+    """A package on the CPU: one onnxruntime session for each entry point.
 
     Args:
         package: The opened file.
@@ -42,7 +42,7 @@ class ReferenceModule(PackageModule):
 
     Raises:
         ArtifactError: The package has no reference graphs, or they are damaged.
-        DeviceError: onnxruntime cannot run a graph on the processor.
+        DeviceError: onnxruntime cannot run a graph on the CPU.
         MissingDependencyError: onnxruntime is not installed.
     """
 
@@ -87,7 +87,7 @@ class ReferenceModule(PackageModule):
         return self._functions[function.name]
 
     def reset(self) -> None:
-        """Put the initial state back."""
+        """Reset the state to its initial value."""
         with self.lock:
             initial = self.package.initial_state
             self._state = {name: value.array().copy() for name, value in initial.items()}
@@ -105,11 +105,11 @@ class ReferenceModule(PackageModule):
             self._state[name] = port_array(port, value, f"state {name!r}").copy()
 
     def feed(self, port: Port) -> NDArray[Any]:
-        """Return the value of an input that is not the caller's."""
+        """Return the value of an input that the caller does not pass."""
         return (self._state if port.kind == "state" else self._arrays)[port.origin]
 
     def store(self, port: Port, value: NDArray[Any]) -> None:
-        """Keep what a function gave for a piece of state."""
+        """Replace a piece of state by the output of a function."""
         self._state[port.origin] = np.array(value)
 
 
@@ -118,7 +118,7 @@ class _GraphFunction:
 
     Args:
         module: The module with the state.
-        function: What it takes and gives.
+        function: The entry point.
         session: The `onnxruntime.InferenceSession` of its graph.
     """
 

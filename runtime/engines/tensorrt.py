@@ -1,4 +1,4 @@
-"""Packages on a CUDA GPU: engines of TensorRT or TensorRT-RTX, and the state between calls."""
+"""TensorRT modules: the engines of a package on a CUDA GPU, and the state between calls."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..artifacts.entry_points import LIBRARIES, EntryPoint, Port
 from ..artifacts.manifest import Manifest
 from ..artifacts.trtm import Package
 from ..device.cuda import Block, Gpu, open_gpu
-from ..device.gpu_arrays import Workspace, default_gpu_arrays, gpu_arrays_for
+from ..device.gpu_arrays import DoubleBuffer, Workspace, default_gpu_arrays, gpu_arrays_for
 from ..errors import ArtifactError, DeviceError, MissingDependencyError
 from .engine import Run
-from .engine_host import DoubleBuffer, EngineLog
+from .engine_host import EngineLog
 from .tensorrt_context import EngineFunction
 from .trtm_module import REFERENCE, PackageModule, port_array
 
@@ -30,7 +30,7 @@ class TensorRTModule(PackageModule):
         weights: The weights that are inputs of engines, by origin.
 
     Raises:
-        ArtifactError: An engine is damaged, or is not what the manifest says.
+        ArtifactError: An engine is damaged, or does not match the manifest.
         DeviceError: There is no GPU, or the engines are for other ones or another version.
         MissingDependencyError: The library of the engines is not installed.
     """
@@ -81,14 +81,14 @@ class TensorRTModule(PackageModule):
         return self._functions[function.name]
 
     def address(self, port: Port) -> int:
-        """Return where an input that is not the caller's lies on the device."""
+        """Return the device address of an input that the caller does not pass."""
         if port.kind == "state":
             return self.state[port.origin].current.address
         return self._weights[port.origin].address
 
     @contextmanager
     def in_order(self, stream: int) -> Iterator[None]:
-        """Work on state on a stream: after all earlier work on it, and before all later."""
+        """Order work on state: after all that was enqueued before, on whichever stream."""
         with self.lock:
             self.gpu.wait(stream, self._state_done)
             try:
@@ -112,9 +112,9 @@ class TensorRTModule(PackageModule):
         assert shape is not None
         with self.in_order(stream):
             current = self.state[name].current
-            lent = library.allocate(f"state {name}", current.nbytes, self._workspace)
-            self.gpu.copy(lent.address, current.address, current.nbytes, stream)
-            return library.result(lent, shape, port.dtype, stream)
+            buffer = library.allocate(f"state {name}", current.nbytes, self._workspace)
+            self.gpu.copy(buffer.address, current.address, current.nbytes, stream)
+            return library.result(buffer, shape, port.dtype, stream)
 
     def write_state(self, name: str, value: Any) -> None:
         """Replace a piece of state by a copy of an array or number."""
@@ -125,12 +125,12 @@ class TensorRTModule(PackageModule):
         stream = library.stream(self.stream)
         with self.in_order(stream):
             current = self.state[name].current
-            lent = library.lend(value, what, self._workspace, stream)
-            self.gpu.copy(current.address, lent.address, current.nbytes, stream)
+            buffer = library.to_device(value, what, self._workspace, stream)
+            self.gpu.copy(current.address, buffer.address, current.nbytes, stream)
 
 
 def _logger(library: Any, log: EngineLog) -> Any:
-    """Return a logger of the library that keeps its errors and is silent."""
+    """Return a logger of the library that adds its errors to a log, and prints nothing."""
     errors = (library.ILogger.INTERNAL_ERROR, library.ILogger.ERROR)
 
     class Logger(library.ILogger):  # type: ignore[misc]  # the library has no types
@@ -182,7 +182,7 @@ def _import_library(package: Package) -> Any:
 
 
 def _other_installed(manifest: Manifest) -> str:
-    """Say that the other flavour's library is there, and does not help."""
+    """Return a clause about the library of the other flavour, if that one is installed."""
     others = [
         library.title
         for flavor, library in LIBRARIES.items()
@@ -192,7 +192,7 @@ def _other_installed(manifest: Manifest) -> str:
 
 
 def _release(version: str) -> str:
-    """Return the part of a version that engines depend on.
+    """Return the first three parts of a version, which engines depend on.
 
     Example:
         >>> _release("1.7.1.116")

@@ -1,4 +1,4 @@
-"""One engine as a function: from checked leaves to results, on the stream of the caller."""
+"""Engine functions: execution contexts that run an engine on the caller's stream, per thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 
 from ..artifacts.entry_points import Bounds, EntryPoint, Port
 from ..device.cuda import ALIGNMENT
-from ..device.gpu_arrays import GpuArrays, Lent, Workspace, default_gpu_arrays, gpu_arrays_for
+from ..device.gpu_arrays import (
+    DeviceBuffer,
+    GpuArrays,
+    Workspace,
+    default_gpu_arrays,
+    gpu_arrays_for,
+)
 from ..errors import ArtifactError, DeviceError, PeltonError, SignatureError
 from .engine_host import EngineHost
 from .trtm_module import argument_name, port_array, user_ports, with_constants
@@ -27,10 +33,10 @@ class EngineFunction:
         module: The module with state, weights and device.
         library: The Python module of the engine's library.
         engine: The deserialised engine.
-        function: What it takes and gives.
+        function: The entry point.
 
     Raises:
-        ArtifactError: The engine is not what the manifest says.
+        ArtifactError: The engine does not match the manifest.
     """
 
     def __init__(self, module: EngineHost, library: Any, engine: Any, function: EntryPoint) -> None:
@@ -47,19 +53,22 @@ class EngineFunction:
         ports = (*function.inputs, *function.outputs)
         self.host = {p.name for p in ports if engine.get_tensor_location(p.name) == on_host}
         self.in_place = _written_in_place(self)
-        """State outputs that share the memory of their input, as updates of caches may."""
+        """State outputs that alias their input, as updates of caches may."""
         self._threads = threading.local()
 
     def __call__(self, leaves: Sequence[Any]) -> list[Any]:
         """Call with checked input leaves; return one value for each leaf of the result."""
-        caller = getattr(self._threads, "caller", None)
-        if caller is None:
-            caller = self._threads.caller = Caller(self)
-        results = caller.call(leaves)
+        context = getattr(self._threads, "context", None)
+        if context is None:
+            context = self._threads.context = ThreadContext(self)
+        results = context.call(leaves)
         return with_constants(self.function.signature.results, iter(results))
 
     def choose_profile(self, shapes: dict[str, tuple[int, ...]]) -> int:
-        """Return the profile for shapes of inputs (values of host inputs): the tightest that fits.
+        """Return the index of the tightest profile that the inputs fit.
+
+        Args:
+            shapes: The shape of each input, or the values of a host input, by name.
 
         Raises:
             SignatureError: None fits.
@@ -79,14 +88,14 @@ class EngineFunction:
         )
 
     def failure(self, what: str) -> PeltonError:
-        """Return the error for a step that the engine refused, with what its library told."""
+        """Return the error for a step that the engine refused, with the errors of its library."""
         return PeltonError(f"{self.name}(): {what}{self.module.log.reason()}")
 
 
-class Caller:
-    """What one thread needs to call an engine: an execution context and memory to work in.
+class ThreadContext:
+    """The execution context and the workspace in which one thread calls an engine.
 
-    A context is used by one call at a time, so calls on different streams wait for each other.
+    A context runs one call at a time, so calls on different streams wait for each other.
 
     Args:
         function: The function.
@@ -103,18 +112,24 @@ class Caller:
             self._context = function.engine.create_execution_context()
         if self._context is None:
             raise DeviceError(
-                f"{function.name}(): there is no execution context to be had on {self._gpu}"
+                f"{function.name}(): cannot create an execution context on {self._gpu}"
                 f"{function.module.log.reason()}"
             )
         self._profile = 0 if function.engine.num_optimization_profiles == 1 else -1
         self._allocators: dict[str, Any] = {}
         self._workspace = Workspace(self._gpu)
         self._done = self._gpu.new_event()
-        self._in_use: list[Lent] = []
-        """What the inputs lie in: of the call under way, and as far as needed of the last one."""
+        self._in_use: list[DeviceBuffer] = []
+        """The inputs of the current call, and those of the last one that may still be read."""
 
     def call(self, leaves: Sequence[Any]) -> list[Any]:
-        """Call with checked input leaves; return a value for each of the caller's outputs."""
+        """Call with checked input leaves; return a value for each output of kind `user`.
+
+        Raises:
+            DeviceError: An argument is on another device.
+            PeltonError: The engine failed.
+            SignatureError: No profile fits, or an argument cannot be read.
+        """
         function, module = self._function, self._module
         ports = function.user_inputs
         tensors = [leaf for port, leaf in zip(ports, leaves, strict=True) if not port.is_scalar]
@@ -132,7 +147,7 @@ class Caller:
                     allocator.check()
                 raise function.failure("the engine failed")
             self._gpu.record(self._done, stream)
-            self._in_use = [lent for lent in self._in_use if lent.until_done]
+            self._in_use = [buffer for buffer in self._in_use if buffer.keep_until_complete]
             for port in function.function.outputs:
                 if port.kind == "state" and port.name not in function.in_place:
                     module.state[port.origin].swap()
@@ -144,11 +159,11 @@ class Caller:
 
     def _bind_inputs(self, leaves: Sequence[Any], stream: int) -> None:
         function, given = self._function, {}
-        in_use: list[Lent] = []
+        in_use: list[DeviceBuffer] = []
         for port, leaf in zip(function.user_inputs, leaves, strict=True):
-            what = argument_name(function.function, port)
+            name = argument_name(function.function, port)
             if port.is_scalar or port.name in function.host:
-                array = port_array(port, leaf, what)
+                array = port_array(port, leaf, name)
                 given[port.name] = (array.shape, array)
             else:
                 given[port.name] = (tuple(leaf.shape), leaf)
@@ -159,15 +174,15 @@ class Caller:
         self._switch_profile(function.choose_profile(shapes), stream)
         for port in function.user_inputs:
             shape, value = given[port.name]
-            what = argument_name(function.function, port)
+            name = argument_name(function.function, port)
             if port.name in function.host:
                 array = _aligned(value)
-                lent = Lent(array.ctypes.data, array)
+                buffer = DeviceBuffer(array.ctypes.data, array)
             else:
                 library = gpu_arrays_for(self._gpu, value)
-                lent = library.lend(value, what, self._workspace, stream)
-            in_use.append(lent)
-            self._bind(port, shape, lent.address)
+                buffer = library.to_device(value, name, self._workspace, stream)
+            in_use.append(buffer)
+            self._bind(port, shape, buffer.address)
         for port in function.other_inputs:
             fixed = port.spec.static_shape
             assert fixed is not None
@@ -197,38 +212,38 @@ class Caller:
             spare = state.current if name in self._function.in_place else state.spare
             if nbytes != spare.nbytes:
                 raise self._function.failure(f"state {port.origin} would get the shape {shape}")
-            lent = Lent(spare.address, spare)
+            buffer = DeviceBuffer(spare.address, spare)
         elif name in self._function.host:
             array = _aligned(np.zeros(shape, port.dtype.numpy))
-            lent = Lent(array.ctypes.data, array)
+            buffer = DeviceBuffer(array.ctypes.data, array)
         else:
-            lent = library.allocate(name, nbytes, self._workspace)
-        if not context.set_tensor_address(name, lent.address):
+            buffer = library.allocate(name, nbytes, self._workspace)
+        if not context.set_tensor_address(name, buffer.address):
             raise self._function.failure(f"the engine refused memory for {port.origin}")
-        return Output(self._function, port, library, lent, shape)
+        return Output(self._function, port, library, buffer, shape)
 
     def _bind_unsized(self, port: Port, library: GpuArrays) -> Output:
-        """Let the engine ask for the memory of an output whose size only it will know."""
+        """Bind an output allocator: the size of the output is known only once the engine runs."""
         allocator = self._allocators.get(port.name)
-        if allocator is None:  # one for all calls: the context keeps every one that it was given
+        if allocator is None:  # one for all calls: the context stores every one that it is given
             allocator = _allocator_class(self._function.library)()
             if not self._context.set_output_allocator(port.name, allocator):
-                raise self._function.failure(f"the engine takes no allocator for {port.origin}")
+                raise self._function.failure(f"the engine refused an allocator for {port.origin}")
             self._allocators[port.name] = allocator
         allocator.begin(functools.partial(library.allocate, port.name, work=self._workspace))
         return Output(self._function, port, library, allocator=allocator)
 
 
 class Output:
-    """An output of a call under way: where it will lie, and what becomes of it.
+    """An output of the current call: its buffer, and the array or number made of it.
 
     Args:
         function: The function.
         port: The output.
         library: The library of the caller's arrays.
-        lent: Its memory.
-        shape: Its sizes.
-        allocator: Knows memory and sizes, where only the run tells them.
+        buffer: Its buffer; None: the allocator has it.
+        shape: Its sizes; None: the allocator has them.
+        allocator: The output allocator of an output of data-dependent size.
     """
 
     def __init__(
@@ -236,56 +251,56 @@ class Output:
         function: EngineFunction,
         port: Port,
         library: GpuArrays,
-        lent: Lent | None = None,
+        buffer: DeviceBuffer | None = None,
         shape: tuple[int, ...] | None = None,
         allocator: Any = None,
     ) -> None:
         self._function = function
         self._port = port
         self._library = library
-        self._lent = lent
+        self._buffer = buffer
         self._shape = shape
         self._allocator = allocator
 
     def value(self, stream: int) -> Any:
-        """Return the array or number; numbers and sizes are waited for."""
+        """Return the array or number; synchronizes for numbers and host outputs."""
         port, gpu = self._port, self._function.module.gpu
-        lent, shape = self._lent, self._shape
+        buffer, shape = self._buffer, self._shape
         if self._allocator is not None:
-            lent, shape = self._allocator.outcome(self._function)
-        assert lent is not None and shape is not None
+            buffer, shape = self._allocator.outcome(self._function)
+        assert buffer is not None and shape is not None
         if port.name in self._function.host:
             gpu.synchronize(stream)
-            array: NDArray[Any] = lent.owner
+            array: NDArray[Any] = buffer.owner
         elif port.is_scalar:
-            array = gpu.copy_out(lent.address, shape, port.dtype.numpy, stream)
+            array = gpu.copy_out(buffer.address, shape, port.dtype.numpy, stream)
         else:
-            return self._library.result(lent, shape, port.dtype, stream)
+            return self._library.result(buffer, shape, port.dtype, stream)
         return array.item() if port.is_scalar else self._library.from_host(array, port.dtype)
 
 
 @functools.cache
 def _allocator_class(library: Any) -> Any:
     class OutputAllocator(library.IOutputAllocator):  # type: ignore[misc]  # no types
-        """Memory and sizes of one output, as the engine asks for and tells them."""
+        """The buffer and the sizes of one output, as the engine requests and reports them."""
 
         def __init__(self) -> None:
             library.IOutputAllocator.__init__(self)
 
-        def begin(self, allocate: Callable[[int], Lent]) -> None:
-            """Prepare for a call; `allocate` gives memory of a number of bytes."""
+        def begin(self, allocate: Callable[[int], DeviceBuffer]) -> None:
+            """Prepare for a call; `allocate` returns a buffer of a number of bytes."""
             self._allocate = allocate
-            self._lent: Lent | None = None
+            self._buffer: DeviceBuffer | None = None
             self._shape: tuple[int, ...] | None = None
             self._error: Exception | None = None
 
         def reallocate_output(self, name: str, memory: int, size: int, alignment: int) -> int:
             try:
-                self._lent = self._allocate(size)
-            except Exception as error:  # it must not go through the engine's own code
+                self._buffer = self._allocate(size)
+            except Exception as error:  # raised by `check`: it must not unwind the engine's code
                 self._error = error
                 return 0
-            return self._lent.address
+            return self._buffer.address
 
         def reallocate_output_async(
             self, name: str, memory: int, size: int, alignment: int, stream: int
@@ -296,16 +311,16 @@ def _allocator_class(library: Any) -> Any:
             self._shape = tuple(shape)
 
         def check(self) -> None:
-            """Raise the error that there was when memory was asked for."""
+            """Raise the error of a failed allocation."""
             if self._error is not None:
                 raise self._error
 
-        def outcome(self, function: EngineFunction) -> tuple[Lent, tuple[int, ...]]:
-            """Return memory and sizes, and keep neither."""
-            lent, shape, self._lent = self._lent, self._shape, None
+        def outcome(self, function: EngineFunction) -> tuple[DeviceBuffer, tuple[int, ...]]:
+            """Return the buffer, which the allocator releases, and the sizes."""
+            buffer, shape, self._buffer = self._buffer, self._shape, None
             if shape is None:
-                raise function.failure("the engine did not tell the size of a result")
-            return lent or self._allocate(0), shape
+                raise function.failure("the engine did not report the size of a result")
+            return buffer or self._allocate(0), shape
 
     return OutputAllocator
 
@@ -337,10 +352,10 @@ def _check_engine(function: EngineFunction) -> None:
 
 
 def _written_in_place(function: EngineFunction) -> set[str]:
-    """Return the outputs that the engine writes into the memory of an input.
+    """Return the outputs that alias an input.
 
     Raises:
-        ArtifactError: That input is not the same piece of state, and must not be written to.
+        ArtifactError: An output aliases an input that is not the same piece of state.
     """
     aliased = getattr(function.engine, "get_aliased_input_tensor", None)  # not in all versions
     inputs = {port.name: port for port in function.function.inputs}
@@ -360,7 +375,7 @@ def _written_in_place(function: EngineFunction) -> set[str]:
 
 
 def _aligned(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a contiguous copy that starts where engines want it."""
+    """Return a contiguous copy at a multiple of `ALIGNMENT` bytes."""
     memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
     copied = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)

@@ -1,4 +1,4 @@
-"""Packages on the engine that a device stands for: TensorRT on GPUs, onnxruntime as reference."""
+"""Package loader: the engine and the weights of a `.trtm`, by the device and the parameters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def load_trtm(
     parameters: Any,
     allow_unused_parameters: bool,
 ) -> LoadedModule:
-    """Load a `.trtm` for an engine.
+    """Load a `.trtm` on the engine of a device.
 
     Args:
         path: The file.
@@ -31,7 +31,7 @@ def load_trtm(
         allow_unused_parameters: Accept parameters that the package does not use.
 
     Raises:
-        ArtifactError: The file is missing, damaged, or no package.
+        ArtifactError: The file is missing, damaged, or not a package.
         DeviceError: There is no such device, or the engines are for another one.
         MissingDependencyError: The library of the engines is not installed.
         ParameterError: Parameters are missing, not needed, or of another type or shape.

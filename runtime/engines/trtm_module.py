@@ -1,4 +1,4 @@
-"""Packages as loaded modules: what TensorRT and the reference engine have in common."""
+"""Package modules: the part of a loaded `.trtm` that TensorRT and the reference engine share."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from ..device.host_arrays import host_array
 from .engine import Run
 
 REFERENCE = "reference"
-"""The device that runs a package's ONNX graphs on the processor."""
+"""The device that runs a package's ONNX graphs on the CPU."""
 
 
 class PackageModule(abc.ABC):
-    """A loaded package: its signatures and the order of its calls; engines fill in the rest.
+    """A loaded package: its signatures, state accessors and lock. Engines implement the rest.
 
     Args:
         package: The opened file.
-        device: What users call the device.
+        device: The user's name of the device.
     """
 
     def __init__(self, package: Package, device: str) -> None:
@@ -49,7 +49,7 @@ class PackageModule(abc.ABC):
 
     @abc.abstractmethod
     def reset(self) -> None:
-        """Put the initial state back."""
+        """Reset the state to its initial value."""
 
     @abc.abstractmethod
     def read_state(self, name: str) -> Any:
@@ -90,7 +90,7 @@ class PackageModule(abc.ABC):
         return []
 
     def copy_to(self, target: BinaryIO) -> None:
-        """Write the bytes of the file that was loaded, even where its name is gone by now."""
+        """Write the bytes of the file that was loaded, even if it was unlinked since."""
         self.package.copy_to(target)
 
 
@@ -108,12 +108,12 @@ def scalar_kind(port: Port) -> str:
 
 
 def to_scalar(port: Port, value: Any) -> Any:
-    """Return the value of a port: a Python number where the caller takes one."""
+    """Return the value of a port, as a Python number where the caller expects one."""
     return value.item() if port.is_scalar else value
 
 
 def user_ports(ports: Sequence[Port]) -> tuple[Port, ...]:
-    """Return those of a function's inputs or outputs that are the caller's."""
+    """Return the ports of kind `user`."""
     return tuple(port for port in ports if port.kind == "user")
 
 
@@ -128,7 +128,7 @@ def with_constants(specs: Sequence[Leaf], values: Iterator[Any]) -> list[Any]:
 
 
 def argument_name(function: EntryPoint, port: Port) -> str:
-    """Return what an input is called in messages."""
+    """Return the name of an input in messages."""
     return f"{function.name}(): argument {port.origin}"
 
 
@@ -138,7 +138,7 @@ def port_array(port: Port, value: Any, what: str) -> NDArray[Any]:
     Args:
         port: The input.
         value: The caller's tensor or number.
-        what: What messages call it.
+        what: Its name in messages.
 
     Raises:
         SignatureError: numpy cannot read the tensor.

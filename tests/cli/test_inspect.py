@@ -90,7 +90,7 @@ def test_a_blob_has_no_type(tmp_path: Path, capsys: Capture) -> None:
         (b"module {", "is no valid MLIR"),
         (b"PK\3\4 and no more", "is truncated or damaged"),
         (b"\0\0\0\0IREE....", "is bare bytecode without a checksum"),
-        (b"IRPA", "is no sound IREE parameter archive"),
+        (b"IRPA", "is not a valid IREE parameter archive"),
     ],
 )
 def test_a_bad_file_is_one_line(

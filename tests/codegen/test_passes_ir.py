@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 from iree.compiler.ir import Context, Module, Operation
 
-from pelton.codegen.constant_elements import keep_from_evaluation
-from pelton.codegen.constant_reductions import mend_reductions
-from pelton.codegen.data_tiling import choose_products
-from pelton.codegen.pads import write_pads_as_slices
-from pelton.codegen.tiles import enlarge_tiles
-from pelton.codegen.workloads import mend_workloads
+from pelton.codegen.faults.const_eval_barriers import keep_from_evaluation
+from pelton.codegen.faults.invariant_reductions import mend_reductions
+from pelton.codegen.faults.data_tiling import choose_products
+from pelton.codegen.faults.padded_convolutions import write_pads_as_slices
+from pelton.codegen.faults.conv_tiles import enlarge_tiles
+from pelton.codegen.faults.workload_ordinals import mend_workloads
 from tests.programs import check_text
 
 

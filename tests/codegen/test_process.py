@@ -1,4 +1,4 @@
-"""A compile in a process of its own fails like one in this process, and takes the same flags."""
+"""Child processes: a compile has the results, errors and flags of one in this process."""
 
 from __future__ import annotations
 

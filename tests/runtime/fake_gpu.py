@@ -1,4 +1,4 @@
-"""A GPU for tests on machines without one: CUDA's driver and TensorRT's library, by the processor.
+"""A fake GPU for tests on machines without one: CUDA's driver and TensorRT's library on the CPU.
 
 Device memory is host memory, streams do their work at once, and an engine is the ONNX model that
 it stands for, run by onnxruntime over the memory at the addresses that it was given.
@@ -26,7 +26,7 @@ OUT_OF_MEMORY = 2
 
 
 class FakeDriver:
-    """The functions of the driver that are used; keeps what is allocated and what was called."""
+    """The functions of the driver that are used; records allocations and calls."""
 
     def __init__(self, count: int = 2, capability: tuple[int, int] = (8, 6)) -> None:
         self.count, self.capability = count, capability
@@ -182,7 +182,7 @@ class FakeContext:
         return dict(zip(names, self.engine.session.run(names, feeds), strict=True))
 
     def get_tensor_shape(self, name: str) -> tuple[int, ...]:
-        """Tell the sizes; a size that only a run tells is -1, as the model has a number for it."""
+        """Return the sizes; -1 for a data-dependent size, which the model computes."""
         actual = tuple(np.shape(self._run()[name]))
         known = {size for value in self.engine.inputs.values() for size in map(str, value.shape)}
         words = [

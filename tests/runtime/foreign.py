@@ -1,4 +1,4 @@
-"""Stand-ins for array libraries that speak DLPack and nothing else."""
+"""Arrays of libraries that have the DLPack protocol and nothing else."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class NamespaceArray(DLPackArray):
 
 
 class DistantArray(DLPackArray):
-    """An array that says it lies on a GPU."""
+    """An array that claims to be on a GPU."""
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (2, 0)

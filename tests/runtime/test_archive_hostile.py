@@ -1,3 +1,5 @@
+"""Archives with random damage, in every format."""
+
 import random
 import tracemalloc
 from collections.abc import Callable

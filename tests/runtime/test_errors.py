@@ -1,3 +1,5 @@
+"""Errors: builtin bases, locations and pickling."""
+
 import pickle
 
 import pytest

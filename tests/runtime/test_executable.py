@@ -1,3 +1,5 @@
+"""Executables: calls, results, metadata and parameters."""
+
 import inspect
 import json
 import platform
@@ -167,7 +169,7 @@ def test_module_without_signatures_is_refused(compiled: Compiled) -> None:
     )
 
 
-# What an executable tells
+# Metadata of an executable
 
 
 def test_python_signature_is_that_of_the_function(compiled: Compiled) -> None:

@@ -1,4 +1,4 @@
-"""Files that are no sound modules are refused, in a child process where they might crash."""
+"""Files that are not valid modules are refused, in a child process where they might crash."""
 
 import random
 import zipfile
@@ -92,21 +92,21 @@ def test_module_whose_code_is_of_another_module_is_refused(
     path = tmp_path / "m.vmfb"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("module.fb", b"\x18\0\0\0IREE" + bytes(200))
-    assert f"{path} is no module that IREE" in refusal(path)
+    assert f"{path} is not a module that IREE" in refusal(path)
 
 
 def test_zip_without_a_module_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.vmfb"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("weights.bin", b"1234")
-    assert refusal(path) == f"{path} is no IREE module: it holds ['weights.bin']"
+    assert refusal(path) == f"{path} is not an IREE module: it holds ['weights.bin']"
 
 
 @pytest.mark.parametrize(
     ("contents", "message"),
     [
         (b"", "{path} is empty"),
-        (b"hello", "{path} is no compiled module: its content is unknown"),
+        (b"hello", "{path} is not a compiled module: its content is unknown"),
         (b"IRPA\0\0\0\0", "its content is IREE parameter archive (.irpa)"),
         (b"GGUF\3\0\0\0", "its content is GGUF archive"),
         (b"module {}", "{path} is MLIR text, which must be compiled first: pelton compile"),
@@ -124,7 +124,7 @@ def test_file_of_another_kind_is_refused_by_its_content(
 def test_parameters_in_place_of_the_module_are_refused(compiled: Compiled) -> None:
     path = compiled("weighted").with_suffix(".irpa")
     assert refusal(path) == (
-        f"{path} is no compiled module: its content is IREE parameter archive (.irpa)"
+        f"{path} is not a compiled module: its content is IREE parameter archive (.irpa)"
     )
 
 
@@ -132,7 +132,7 @@ def test_parameters_in_place_of_the_module_are_refused(compiled: Compiled) -> No
     ("contents", "message"),
     [
         (b"", "the module in memory is empty"),
-        (b"hello", "the module in memory is no compiled module: its content is unknown"),
+        (b"hello", "the module in memory is not a compiled module: its content is unknown"),
         (b"module {}", "the module in memory is MLIR text, which must be compiled first"),
     ],
 )

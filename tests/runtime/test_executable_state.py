@@ -85,13 +85,13 @@ def test_state_that_was_read_stays_when_a_call_changes_it(counter: runtime.Execu
 
 
 def test_reset_puts_the_initial_state_back(counter: runtime.Executable) -> None:
-    kept = counter(ONES)
+    result = counter(ONES)
     counter.reset_state()
     assert counter.state["total"].tolist() == [0, 0, 0, 0]
     assert counter.state["odd"].tolist() == [False, False]
     assert counter.state["calls"].item() == 0
     assert counter(ONES).tolist() == [1, 1, 1, 1]
-    assert kept.tolist() == [1, 1, 1, 1]
+    assert result.tolist() == [1, 1, 1, 1]
 
 
 def test_executables_of_one_file_have_state_of_their_own(compiled: Compiled) -> None:
@@ -116,7 +116,7 @@ def test_unknown_state_is_refused_with_the_known_names(counter: runtime.Executab
 
 
 def test_state_cannot_be_removed(counter: runtime.Executable) -> None:
-    with pytest.raises(TypeError, match=r"reset_state\(\) puts the initial values back"):
+    with pytest.raises(TypeError, match=r"reset_state\(\) restores the initial values"):
         del counter.state["total"]
 
 

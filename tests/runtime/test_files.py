@@ -1,3 +1,5 @@
+"""Files on disk: atomic writes and file kinds."""
+
 import os
 import stat
 import zipfile

@@ -1,4 +1,4 @@
-"""What needs a CUDA device: compiled code on torch's CUDA tensors, without host copies."""
+"""CUDA devices: compiled code on torch's CUDA tensors, without host copies."""
 
 import json
 import subprocess
@@ -58,7 +58,7 @@ def test_host_tensor_is_refused(pair) -> None:
 
 
 def test_gpu_check_is_right(tmp_path: Path) -> None:
-    """The whole script is for a person; here the artifacts of one program are enough."""
+    """The full script is for people; here the artifacts of one program are enough."""
     folder = Path(__file__).parents[2] / "benchmarks"
     major, minor = torch.cuda.get_device_capability()
     own = int(f"{major}{minor}")

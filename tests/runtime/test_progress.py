@@ -1,3 +1,5 @@
+"""Progress reports: stages, steps and listeners."""
+
 import contextlib
 from collections.abc import Iterator
 

@@ -37,7 +37,7 @@ def chain() -> nn.Module:
 
 
 def mixed() -> nn.Module:
-    """Some of these keep the tiles that IREE chooses."""
+    """Convolutions of which some have IREE's own tiles."""
     return nn.Sequential(
         nn.Conv2d(3, 32, 5, padding=4, bias=False),
         nn.Conv2d(32, 17, 3, padding="same"),

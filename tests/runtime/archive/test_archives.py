@@ -1,3 +1,5 @@
+"""Parameter archives: files of every format, and the parameters of a program."""
+
 import gc
 import os
 import shutil
@@ -35,7 +37,7 @@ def run_child(code: str, *arguments: object) -> subprocess.CompletedProcess[str]
         ("a.irpa", b"", "is empty"),
         ("a.irpa", b"nothing known", "holds no parameters: it is unknown"),
         ("a.mlir", b"module {}", "holds no parameters: it is MLIR text"),
-        ("a.irpa", b"IRPA", r"a\.irpa is no sound IREE parameter archive"),
+        ("a.irpa", b"IRPA", r"a\.irpa is not a valid IREE parameter archive"),
         ("a.json", b"{}", "no index"),
     ],
 )

@@ -1,3 +1,5 @@
+"""GGUF archives: the reader, and refusals of damaged files."""
+
 import struct
 from pathlib import Path
 
@@ -63,7 +65,7 @@ TENSOR = text("a") + struct.pack("<IQIQ", 1, 2, 24, 0)
         (head_of(text("a") + struct.pack("<I", 9)), "9 dimensions"),
         (head_of(text("a") + struct.pack("<IQIQ", 1, 1 << 63, 24, 0)), "more than memory holds"),
         (head_of(text("a") + struct.pack("<IQIQ", 1, 2, 99, 0)), "element type 99"),
-        (head_of(text("a") + struct.pack("<IQIQ", 1, 33, 8, 0)), "no multiple of 32"),
+        (head_of(text("a") + struct.pack("<IQIQ", 1, 33, 8, 0)), "not a multiple of 32"),
         (head_of(text("a") + struct.pack("<IQIQ", 1, 2, 24, 1 << 63)), "'a' ends at byte"),
         (head_of(TENSOR, text("k") + struct.pack("<I", 99), 1), "value of type 99"),
         (head_of(TENSOR, text("k") + struct.pack("<IIQ", 9, 9, 1), 1), "value of type 9"),

@@ -1,3 +1,5 @@
+"""IREE parameter archives: golden bytes, the reader, and refusals of damaged files."""
+
 import struct
 import subprocess
 import sys
@@ -140,7 +142,7 @@ def test_unknown_element_type_is_not_written(tmp_path: Path) -> None:
         (patched(8, "<Q", 89), "header claims 89 bytes"),
         (patched(16, "<Q", 1 << 63), "ends within the header"),
         (patched(16, "<Q", 256), "no archive header"),
-        (patched(32, "<Q", 1 << 60), "more than it has room for"),
+        (patched(32, "<Q", 1 << 60), "more than fit into the file"),
         (patched(32, "<Q", 2), "table of entries is cut off"),
         (patched(40, "<Q", 1 << 62), "table of entries end"),
         (patched(64, "<Q", 1 << 62), "texts end"),
@@ -153,7 +155,7 @@ def test_unknown_element_type_is_not_written(tmp_path: Path) -> None:
         (patched(164, "<Q", 3), "contents of 'a' end"),
         (patched(164, "<Q", 1), "takes 2 bytes, but has 1"),
         (GOLDEN.replace(b"[2]", b"[-]"), "is no JSON"),
-        (GOLDEN.replace(b"[2]", b'"2"'), "no list of sizes"),
+        (GOLDEN.replace(b"[2]", b'"2"'), "not a list of sizes"),
         (GOLDEN.replace(b"a" + b"PYTORCH", b"\xff" + b"PYTORCH"), "not UTF-8"),
     ],
 )

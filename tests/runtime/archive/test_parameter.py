@@ -1,3 +1,5 @@
+"""Parameters of every element type, library and layout."""
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -87,7 +89,7 @@ def test_array_that_is_seen_through_dlpack_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (np.array(["text"]), "which archives cannot hold"),
+        (np.array(["text"]), "which archives cannot store"),
         (torch.eye(2).to_sparse(), "to_dense"),
         (torch.zeros(2, device="meta"), "no data"),
         ([1, 2], "must be a tensor or an array, not list"),
@@ -121,7 +123,7 @@ def test_name_that_is_no_utf8_text_is_refused(name: object) -> None:
 
 
 def test_strided_blob_is_refused() -> None:
-    with pytest.raises(ParameterError, match="'blob' is no contiguous buffer"):
+    with pytest.raises(ParameterError, match="'blob' is not a contiguous buffer"):
         blob_of("blob", memoryview(b"abcd")[::2])
 
 

@@ -1,3 +1,5 @@
+"""Parameter sets: lookups, and providers for IREE."""
+
 import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path

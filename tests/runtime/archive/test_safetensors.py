@@ -1,3 +1,5 @@
+"""safetensors archives: golden bytes, and files of the safetensors package."""
+
 import json
 from pathlib import Path
 
@@ -147,7 +149,7 @@ def test_index_that_lists_what_a_shard_lacks_is_refused(tmp_path: Path) -> None:
 def test_broken_index_is_refused(tmp_path: Path, text: str) -> None:
     index = tmp_path / "model.index.json"
     index.write_text(text)
-    with pytest.raises(ArtifactError, match=r"model\.index\.json is no index"):
+    with pytest.raises(ArtifactError, match=r"model\.index\.json is not an index"):
         open_archive(index)
 
 
@@ -168,7 +170,7 @@ TENSOR = {"dtype": "I8", "shape": [2], "data_offsets": [0, 2]}
         (made(a=TENSOR | {"data_offsets": [-1, 1]}), "offsets"),
         (made(a=TENSOR | {"data_offsets": [True, 2]}), "offsets"),
         (made(a=TENSOR | {"data_offsets": [0, 1]}), "takes 2 bytes, but has 1"),
-        (made(a=TENSOR | {"shape": [-2]}), "no list of sizes"),
+        (made(a=TENSOR | {"shape": [-2]}), "not a list of sizes"),
         (made(a=TENSOR | {"shape": [1 << 70, 0]}), "more than memory holds"),
         (made(a=TENSOR | {"shape": [1] * 40}), "40 dimensions"),
         (made(a=TENSOR | {"dtype": 3}), "no element type"),

@@ -1,4 +1,4 @@
-"""TensorRT packages as files: what is written is read, and what does not fit is refused."""
+"""Packages (`.trtm`): round trips, and refusals of damaged or inconsistent files."""
 
 from __future__ import annotations
 
@@ -176,10 +176,10 @@ def test_member_that_leads_elsewhere_is_refused(
     counter: Parts, path: Path, tmp_path: Path, name: str
 ) -> None:
     manifest, members = counter
-    with pytest.raises(ArtifactError, match="is no name of a member"):
+    with pytest.raises(ArtifactError, match="is not a valid member name"):
         write_trtm(tmp_path / "other.trtm", manifest, {**members, name: b"x"})
     text = refusal(rewritten(path, lambda members: members.update({name: b"x"})))
-    assert "is no name of a member" in text and str(path) in text
+    assert "is not a valid member name" in text and str(path) in text
 
 
 @pytest.mark.parametrize("function", ["a/b", "..", "ünïcode", "a b", "x" * 90])
@@ -214,7 +214,7 @@ def test_any_name_of_a_function_gives_a_member(function: str) -> None:
 )
 def test_wrong_manifest_is_refused(path: Path, changes: dict[str, Any], message: str) -> None:
     text = refusal(with_manifest(path, lambda manifest: manifest.update(changes)))
-    assert text.startswith(f"{path} is no sound TensorRT package: ") and message in text
+    assert text.startswith(f"{path} is not a valid TensorRT package: ") and message in text
 
 
 def changed_port(index: int, side: str = "inputs", **changes: Any) -> Callable[[Any], Any]:
@@ -330,21 +330,21 @@ def test_flipped_bits_are_refused_or_change_nothing(path: Path, counter: Parts) 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.trtm"
     path.write_bytes(b"hello")
-    assert refusal(path) == f"{path} is no TensorRT package: its content is unknown"
+    assert refusal(path) == f"{path} is not a TensorRT package: its content is unknown"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("manifest.json", "[]")
     assert "the manifest is not a JSON object" in refusal(path)
 
 
 class Sink(io.RawIOBase):
-    """A file that keeps what is written but for zeros, so that it can be very large."""
+    """A very large file, of which only small writes are stored."""
 
     def __init__(self) -> None:
-        self.position, self.kept = 0, dict[int, bytes]()
+        self.position, self.stored = 0, dict[int, bytes]()
 
     def write(self, data: Any) -> int:
         if len(data) < 1 << 20:
-            self.kept[self.position] = bytes(data)
+            self.stored[self.position] = bytes(data)
         self.position += len(data)
         return len(data)
 
@@ -363,7 +363,7 @@ class Sink(io.RawIOBase):
 def test_member_above_4_gib_has_its_size_and_starts_aligned() -> None:
     piece, sink = memoryview(bytes(64 << 20)), Sink()
     stored_zip.write(sink, [("large", iter([piece] * 66), 66 << 26)])  # type: ignore[arg-type]
-    header = sink.kept[0]
+    header = sink.stored[0]
     assert len(header) % stored_zip.ALIGNMENT == 0
     assert struct.pack("<QQ", 66 << 26, 66 << 26) in header
 

@@ -1,3 +1,5 @@
+"""IREE modules as files: checksums, metadata, and the CPU they were compiled for."""
+
 import json
 import platform
 import zipfile
@@ -69,7 +71,7 @@ def test_bare_bytecode_is_refused_as_it_has_no_checksum(tmp_path: Path) -> None:
 
 def test_zip_without_a_module_is_refused(tmp_path: Path) -> None:
     path = write_zip(tmp_path / "m", {"weights.bin": CODE})
-    assert refusal(path) == f"{path} is no IREE module: it holds ['weights.bin']"
+    assert refusal(path) == f"{path} is not an IREE module: it holds ['weights.bin']"
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
@@ -182,7 +184,7 @@ def test_missing_processor_features_are_all_named(monkeypatch: pytest.MonkeyPatc
         arch=platform.machine(), cpu="znver9", features=["avx2", "jumping", "swimming"]
     )
     assert message == (
-        "m.vmfb was compiled for processor 'znver9' with features that this one lacks: "
+        "m.vmfb was compiled for CPU 'znver9' with features that this one lacks: "
         "jumping, swimming; compile with target_cpu='generic' or on this machine"
     )
 

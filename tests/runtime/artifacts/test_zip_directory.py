@@ -1,3 +1,5 @@
+"""ZIP directories: refusals of names, overlaps and sizes."""
+
 from __future__ import annotations
 
 import struct
@@ -41,7 +43,7 @@ def refusal(path: Path) -> str:
 )
 def test_names_that_lead_elsewhere_are_refused(name: str, tmp_path: Path) -> None:
     path = written(tmp_path / "m.vmfb", "module.fb", name)
-    assert refusal(path) == f"{path}: it holds {name!r}, which is no name of a member"
+    assert refusal(path) == f"{path}: it holds {name!r}, which is not a valid member name"
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")

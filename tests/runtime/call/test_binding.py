@@ -1,3 +1,5 @@
+"""Argument binding: accepted calls, and the error of each refused one."""
+
 import dataclasses
 from fractions import Fraction
 from typing import Any

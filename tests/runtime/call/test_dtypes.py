@@ -1,3 +1,5 @@
+"""Element types: the table, and lookups by torch's and numpy's types."""
+
 import numpy as np
 import pytest
 import torch

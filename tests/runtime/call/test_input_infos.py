@@ -1,4 +1,4 @@
-"""What a function says of its inputs, from its signature alone."""
+"""Input infos of a function, from its signature alone."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Pytrees: descriptions, flattening, and values of classes that are not imported."""
+
 import dataclasses
 import sys
 import types
@@ -83,7 +85,7 @@ def test_leaf_that_is_a_container_stays_whole() -> None:
 
 
 def test_dict_key_that_json_has_not_is_refused() -> None:
-    with pytest.raises(SignatureError, match=r"dict key \(1, 2\) of type tuple cannot be kept"):
+    with pytest.raises(SignatureError, match=r"dict key \(1, 2\) of type tuple cannot be stored"):
         pytrees.describe({(1, 2): "a"}, lambda item: False)
 
 

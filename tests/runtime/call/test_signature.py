@@ -1,3 +1,5 @@
+"""Signatures: JSON round trips, and refusals of damaged JSON."""
+
 import dataclasses
 import inspect
 import json

@@ -1,3 +1,5 @@
+"""Sizes: values, linear forms and text of expressions."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,3 +1,5 @@
+"""CPU features and identity."""
+
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path

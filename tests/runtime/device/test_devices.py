@@ -1,3 +1,5 @@
+"""Devices of IREE: names, threads and errors."""
+
 import concurrent.futures
 import subprocess
 import sys

@@ -1,3 +1,5 @@
+"""HAL arrays: round trips of tensors of every library, type and layout."""
+
 from typing import Any
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Packages on the processor: the numbers of eager, with the same signatures, bounds and state."""
+"""Reference engine: the results of eager, with the signatures, bounds and state of the package."""
 
 from __future__ import annotations
 
@@ -239,8 +239,8 @@ def test_weights_of_types_that_onnxruntime_lacks_are_refused(tmp_path: Path) -> 
 def without(path: Path, out: aot.ExportOutput, role: Role, **changes: object) -> Path:
     manifest, members = package(out, path)
     (function,) = manifest.functions
-    kept = {r: name for r, name in function.members.items() if r != role}
-    function = replace(function, members=kept)
+    others = {r: name for r, name in function.members.items() if r != role}
+    function = replace(function, members=others)
     members.pop(member_name(role, "main"))
     write_trtm(path / "m.trtm", replace(manifest, functions=(function,)), members)
     return path / "m.trtm"
@@ -287,12 +287,12 @@ def with_fallback(out: aot.ExportOutput, folder: Path) -> Path:
     roles: dict[Role, str] = {
         role: member_name(role, "main") for role in ("fallback", "fallback_reference")
     }
-    kept = {STATE: members[STATE]} if STATE in members else {}
+    state = {STATE: members[STATE]} if STATE in members else {}
     entry: EntryPoint = replace(function, members=roles, profiles=())
     write_trtm(
         folder / "m.trtm",
         replace(manifest, functions=(entry,)),
-        {**kept, **dict.fromkeys(roles.values(), folder / "main.vmfb")},
+        {**state, **dict.fromkeys(roles.values(), folder / "main.vmfb")},
     )
     return folder / "m.trtm"
 

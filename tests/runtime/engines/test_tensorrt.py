@@ -1,4 +1,4 @@
-"""Packages on a GPU, with a fake of the GPU and its library: all but their own work is real."""
+"""TensorRT modules on a fake GPU with a fake engine library; everything else is real."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def test_sizes_that_no_profile_takes_are_refused(gpu: FakeGpu, tmp_path: Path) -
 
 
 class CudaTensors(gpu_arrays.TorchArrays):
-    """torch tensors that are said to be on the GPU, which is the processor here."""
+    """torch tensors that count as tensors of the GPU, which is the CPU here."""
 
     def __init__(self, gpu: cuda.Gpu, stream: int) -> None:
         self._torch, self._gpu, self._device = torch, gpu, torch.device("cpu")
@@ -417,7 +417,7 @@ def test_tensor_of_another_device_is_refused(gpu: FakeGpu, sized: Path) -> None:
     library = CudaTensors(gpu.open(0), 1)
     library._device = torch.device("cuda", 0)
     with pytest.raises(DeviceError, match=r"x is a tensor on cpu, the program is on cuda:0; move"):
-        library.lend(torch.ones(2), "main(): argument x", gpu_arrays.Workspace(gpu.open(0)), 1)
+        library.to_device(torch.ones(2), "main(): argument x", gpu_arrays.Workspace(gpu.open(0)), 1)
 
 
 # What cannot be loaded
@@ -536,7 +536,7 @@ def test_real_library_takes_our_logger_and_allocator() -> None:
     assert real.Runtime(_logger(real, log)).deserialize_cuda_engine(memoryview(b"no plan")) is None
     assert "Error Code" in log.reason() and log.reason() == ""
     allocator = _allocator_class(real)()
-    allocator.begin(lambda nbytes: gpu_arrays.Lent(nbytes, None))
+    allocator.begin(lambda nbytes: gpu_arrays.DeviceBuffer(nbytes, None))
     assert allocator.reallocate_output_async("y", 0, 512, 256, 0) == 512
     allocator.notify_shape("y", real.Dims((2, 3)))
     assert allocator.outcome(None)[1] == (2, 3)

@@ -1,4 +1,4 @@
-"""What packages have in common on every engine: weights that are inputs, and who gives them."""
+"""Package modules on every engine: weights that are inputs, from the package or the user."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_name_that_an_earlier_file_had_is_refused(tmp_path: Path) -> None:
 
 def test_broken_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.irpa").write_bytes(b"IRPA" + bytes(200))
-    with pytest.raises(ArtifactError, match="no sound IREE parameter archive"):
+    with pytest.raises(ArtifactError, match="not a valid IREE parameter archive"):
         ParameterArchive(tmp_path / "a.irpa")
 
 
