@@ -56,7 +56,7 @@ def narrow(x: Tensor, dim: int, start: Any, length: Any) -> Any:
 )
 def unflatten(x: Tensor, dim: int, sizes: Sequence[Any]) -> Any:
     """Return x with a dimension, counted from the front, made several."""
-    return NotImplemented if dim >= 0 else x.unflatten(dim + x.dim(), sizes)
+    return NotImplemented if dim >= 0 else aten.unflatten.int(x, dim + x.dim(), sizes)
 
 
 @FAMILY.decomposes(aten.unfold.default, reason="no lowering of a single window with a larger step")
