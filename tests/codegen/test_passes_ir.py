@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 from iree.compiler.ir import Context, Module, Operation
 
-from pelton.codegen.faults.const_eval_barriers import keep_from_evaluation
-from pelton.codegen.faults.invariant_reductions import mend_reductions
-from pelton.codegen.faults.data_tiling import choose_products
-from pelton.codegen.faults.padded_convolutions import write_pads_as_slices
-from pelton.codegen.faults.conv_tiles import enlarge_tiles
-from pelton.codegen.faults.workload_ordinals import mend_workloads
+from pelton.codegen.faults.const_eval_barriers import insert_const_eval_barriers
+from pelton.codegen.faults.conv_tiles import override_conv_lowering_config
+from pelton.codegen.faults.data_tiling import mark_static_matmuls
+from pelton.codegen.faults.invariant_reductions import materialize_invariant_reduction_inputs
+from pelton.codegen.faults.padded_convolutions import decompose_dynamic_pads
+from pelton.codegen.faults.workload_ordinals import fix_workload_ordinals
 from tests.programs import check_text
 
 
@@ -57,7 +57,8 @@ def sum_of(elements: str, result: str = "tensor<4xi64>") -> str:
 def test_a_sum_of_a_constant_reads_behind_a_barrier() -> None:
     check_text(
         changed(
-            keep_from_evaluation, sum_of("%elements = arith.addi %one, %one : tensor<4x6xi64>")
+            insert_const_eval_barriers,
+            sum_of("%elements = arith.addi %one, %one : tensor<4x6xi64>"),
         ),
         """
         CHECK: %[[ELEMENTS:.*]] = arith.addi
@@ -71,12 +72,12 @@ def test_a_sum_of_a_constant_reads_behind_a_barrier() -> None:
 
 def test_a_difference_of_the_same_is_a_constant() -> None:
     text = sum_of("%elements = arith.subi %given, %given : tensor<4x6xi64>")
-    check_text(changed(keep_from_evaluation, text), "CHECK: util.optimization_barrier")
+    check_text(changed(insert_const_eval_barriers, text), "CHECK: util.optimization_barrier")
 
 
 def test_a_sum_of_what_is_given_has_no_barrier() -> None:
     text = sum_of("%elements = arith.addi %given, %one : tensor<4x6xi64>")
-    assert unchanged(keep_from_evaluation, text)
+    assert unchanged(insert_const_eval_barriers, text)
 
 
 # Reductions that read their number from a tensor
@@ -98,7 +99,7 @@ func.func @main(%x: tensor<4x?xf32>, %y: tensor<4xf32>, %number: f32) -> tensor<
 
 def test_a_number_that_no_element_changes_is_read_from_a_filled_tensor() -> None:
     check_text(
-        changed(mend_reductions, REPEATED.replace("NUMBER", "%number")),
+        changed(materialize_invariant_reduction_inputs, REPEATED.replace("NUMBER", "%number")),
         """
         CHECK: %[[SIZE:.*]] = tensor.dim %arg0, %c1 : tensor<4x?xf32>
         CHECK: %[[EMPTY:.*]] = tensor.empty(%[[SIZE]]) : tensor<?xf32>
@@ -113,12 +114,12 @@ def test_a_number_that_no_element_changes_is_read_from_a_filled_tensor() -> None
 
 
 def test_a_sum_of_elements_stays() -> None:
-    assert unchanged(mend_reductions, REPEATED.replace("NUMBER", "%in"))
+    assert unchanged(materialize_invariant_reduction_inputs, REPEATED.replace("NUMBER", "%in"))
 
 
 def test_a_largest_of_a_number_stays() -> None:
     text = REPEATED.replace("arith.addf", "arith.maximumf").replace("NUMBER", "%number")
-    assert unchanged(mend_reductions, text)
+    assert unchanged(materialize_invariant_reduction_inputs, text)
 
 
 # Pads as slices
@@ -137,7 +138,7 @@ func.func @main(%x: tensor<?x2x4xf32>) -> tensor<?x2x7xf32> {
 
 def test_a_pad_of_a_dynamic_size_is_a_slice_of_a_filled_tensor() -> None:
     check_text(
-        changed(write_pads_as_slices, PAD),
+        changed(decompose_dynamic_pads, PAD),
         """
         CHECK: %[[ROWS:.*]] = tensor.dim %arg0, %c0 : tensor<?x2x4xf32>
         CHECK: %[[PADDED:.*]] = arith.addi %[[ROWS]], %c0
@@ -152,7 +153,7 @@ def test_a_pad_of_a_dynamic_size_is_a_slice_of_a_filled_tensor() -> None:
 
 
 def test_a_pad_of_static_sizes_stays() -> None:
-    assert unchanged(write_pads_as_slices, PAD.replace("?", "3"))
+    assert unchanged(decompose_dynamic_pads, PAD.replace("?", "3"))
 
 
 # Products whose data are tiled
@@ -168,13 +169,13 @@ func.func @main(%a: tensor<?xKxf32>, %b: tensor<Kx8xf32>, %c: tensor<?x8xf32>) -
 
 def test_a_product_over_a_static_size_is_marked() -> None:
     check_text(
-        changed(choose_products, PRODUCT.replace("K", "16")),
+        changed(mark_static_matmuls, PRODUCT.replace("K", "16")),
         "CHECK: linalg.matmul {iree.opt.data_tiling} ins(%arg0, %arg1",
     )
 
 
 def test_a_product_over_a_dynamic_size_is_not() -> None:
-    assert unchanged(choose_products, PRODUCT.replace("K", "?"))
+    assert unchanged(mark_static_matmuls, PRODUCT.replace("K", "?"))
 
 
 def test_of_a_transposed_operand_the_summed_size_is_the_first() -> None:
@@ -189,7 +190,7 @@ def test_of_a_transposed_operand_the_summed_size_is_the_first() -> None:
           return %0 : tensor<?x8xf32>
         }
     """
-    check_text(changed(choose_products, turned), "CHECK: iree.opt.data_tiling")
+    check_text(changed(mark_static_matmuls, turned), "CHECK: iree.opt.data_tiling")
 
 
 # Tiles of convolutions
@@ -222,7 +223,7 @@ func.func @main(%x: tensor<1x?x?x8xf32>, %w: tensor<3x3x8x64xf32>, %y: tensor<1x
 def test_a_convolution_of_dynamic_width_gets_larger_tiles(channels: int, tile: int) -> None:
     check_text(
         changed(
-            lambda module_op: enlarge_tiles(module_op, channels),
+            lambda module_op: override_conv_lowering_config(module_op, channels),
             CONVOLUTION.replace("WIDTH", "?"),
         ),
         f"""
@@ -236,7 +237,7 @@ def test_a_convolution_of_dynamic_width_gets_larger_tiles(channels: int, tile: i
 
 def test_a_convolution_of_static_width_keeps_its_tiles() -> None:
     text = CONVOLUTION.replace("WIDTH", "32")
-    assert unchanged(lambda module_op: enlarge_tiles(module_op, 64), text)
+    assert unchanged(lambda module_op: override_conv_lowering_config(module_op, 64), text)
 
 
 # Workloads
@@ -282,7 +283,7 @@ module {
 
 def test_a_size_is_numbered_as_the_dispatch_passes_it() -> None:
     check_text(
-        changed(mend_workloads, DISPATCH.replace("FIRST", "0").replace("SECOND", "0")),
+        changed(fix_workload_ordinals, DISPATCH.replace("FIRST", "0").replace("SECOND", "0")),
         """
         CHECK: %[[FIRST:.*]] = hal.interface.constant.load layout(#{{.*}}) ordinal(0) : i32
         CHECK: %[[SECOND:.*]] = hal.interface.constant.load layout(#{{.*}}) ordinal(1) : i32
@@ -295,5 +296,5 @@ def test_a_size_is_numbered_as_the_dispatch_passes_it() -> None:
 
 
 def test_right_numbers_of_sizes_stay() -> None:
-    assert unchanged(mend_workloads, DISPATCH.replace("FIRST", "0").replace("SECOND", "1"))
-    assert unchanged(mend_workloads, PAD)
+    assert unchanged(fix_workload_ordinals, DISPATCH.replace("FIRST", "0").replace("SECOND", "1"))
+    assert unchanged(fix_workload_ordinals, PAD)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from iree.compiler.dialects import torch as torch_dialect
 from iree.compiler.ir import Context, Module, Operation
 
 from pelton.aot.raising.fx.plain_signature import plain_signature
@@ -13,7 +12,6 @@ from pelton.runtime.call.signature import Signature
 
 def function(text: str) -> Operation:
     context = Context()
-    torch_dialect.register_dialect(context)
     module = Module.parse(text, context)
     (found,) = module.body.operations
     _ALIVE.append(module)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from iree.compiler.dialects import torch as torch_dialect
 from iree.compiler.ir import Context, Type
 
 from pelton.aot.raising.fx.types import (
@@ -17,7 +16,6 @@ from pelton.aot.raising.fx.types import (
 )
 
 CONTEXT = Context()
-torch_dialect.register_dialect(CONTEXT)
 
 
 def parsed(text: str) -> Type:

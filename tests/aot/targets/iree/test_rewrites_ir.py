@@ -12,13 +12,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pelton import aot
-from pelton.aot.targets.iree import (
-    compute_exactly,
-    hide_constants,
-    keep_nans,
-    take_apart_group_norms,
-    widen_attention,
-)
+from pelton.aot.targets.iree.faults.group_norm import decompose_group_norm
+from pelton.aot.targets.iree.faults.half_attention import upcast_attention
+from pelton.aot.targets.iree.faults.nan_propagation import propagate_nans
+from pelton.aot.targets.iree.faults.range_reduction import replace_inexact_functions
+from pelton.aot.targets.iree.faults.splat_constants import outline_splat_constants
 from tests.programs import check_text
 
 ROWS = aot.NamedDimension("rows", 2, 4, 16)
@@ -46,7 +44,7 @@ def unchanged(rewrite: Callable[[Operation], None], function: Any, *args: Any) -
 
 def test_a_splat_becomes_a_global_that_is_loaded() -> None:
     check_text(
-        rewritten(hide_constants, lambda x: x + torch.full((3,), 2.5), tensor(3)),
+        rewritten(outline_splat_constants, lambda x: x + torch.full((3,), 2.5), tensor(3)),
         """
         CHECK: util.global private @[[NAME:.*]] = dense<2.500000e+00> : tensor<3xf32>
         CHECK: %[[LOADED:.*]] = util.global.load immutable @[[NAME]] : tensor<3xf32>
@@ -59,7 +57,7 @@ def test_a_splat_becomes_a_global_that_is_loaded() -> None:
 
 def test_equal_constants_are_one_global() -> None:
     text = rewritten(
-        hide_constants,
+        outline_splat_constants,
         lambda x: (x + torch.ones(2, 3), x - torch.ones(2, 3), x * torch.zeros(3)),
         tensor(3),
     )
@@ -85,19 +83,23 @@ def test_equal_constants_are_one_global() -> None:
 )
 def test_constants_of_all_types_have_builtin_ones(dtype: torch.dtype, value: str) -> None:
     check_text(
-        rewritten(hide_constants, lambda x: (x, torch.full((2,), -3, dtype=dtype)), tensor(2)),
+        rewritten(
+            outline_splat_constants, lambda x: (x, torch.full((2,), -3, dtype=dtype)), tensor(2)
+        ),
         f"CHECK: util.global private @{{{{.*}}}} = {value}",
     )
 
 
 def test_large_constants_and_those_of_dynamic_size_stay() -> None:
     large = torch.arange(65.0)
-    assert unchanged(hide_constants, lambda x: x + large, tensor(1))
-    assert unchanged(hide_constants, lambda x: torch.ones(x.shape[0], 2) + x, tensor(ROWS, 2))
+    assert unchanged(outline_splat_constants, lambda x: x + large, tensor(1))
+    assert unchanged(
+        outline_splat_constants, lambda x: torch.ones(x.shape[0], 2) + x, tensor(ROWS, 2)
+    )
 
 
 def test_numbers_are_no_constants() -> None:
-    assert unchanged(hide_constants, lambda x: x * 2 + 1.5, tensor(3))
+    assert unchanged(outline_splat_constants, lambda x: x * 2 + 1.5, tensor(3))
 
 
 # NaN
@@ -117,7 +119,7 @@ def test_the_first_operand_is_the_result_where_it_is_nan(
     function: Callable[[Tensor], Tensor], name: str
 ) -> None:
     check_text(
-        rewritten(keep_nans, function, tensor(3)),
+        rewritten(propagate_nans, function, tensor(3)),
         f"""
         CHECK: %[[RESULT:.*]] = torch.aten.{name} %arg0
         CHECK-NEXT: %[[NAN:.*]] = torch.aten.isnan %arg0 {{{{.*}}}} -> !torch.vtensor<[3],i1>
@@ -129,7 +131,7 @@ def test_the_first_operand_is_the_result_where_it_is_nan(
 
 def test_the_place_of_the_largest_is_that_of_the_first_nan() -> None:
     check_text(
-        rewritten(keep_nans, lambda x: x.argmax(1), tensor(2, 3)),
+        rewritten(propagate_nans, lambda x: x.argmax(1), tensor(2, 3)),
         """
         CHECK: %[[PLACE:.*]] = torch.aten.argmax %arg0, %[[DIM:.*]], %[[KEEP:.*]] :
         CHECK: %[[NAN:.*]] = torch.aten.isnan %arg0
@@ -144,7 +146,7 @@ def test_the_place_of_the_largest_is_that_of_the_first_nan() -> None:
 
 def test_of_two_results_the_place_is_chosen() -> None:
     check_text(
-        rewritten(keep_nans, lambda x: x.max(1), tensor(2, 3)),
+        rewritten(propagate_nans, lambda x: x.max(1), tensor(2, 3)),
         """
         CHECK: %values, %indices = torch.aten.max.dim %arg0
         CHECK: %[[PLACE:.*]] = torch.aten.where.self %{{.*}}, %{{.*}}, %indices
@@ -155,7 +157,7 @@ def test_of_two_results_the_place_is_chosen() -> None:
 
 def test_a_power_of_minus_infinity_is_that_of_infinity() -> None:
     check_text(
-        rewritten(keep_nans, lambda x: x**1.5, tensor(3)),
+        rewritten(propagate_nans, lambda x: x**1.5, tensor(3)),
         """
         CHECK: %[[END:.*]] = torch.constant.float 0xFFF0000000000000
         CHECK: %[[IS_END:.*]] = torch.aten.eq.Scalar %arg0, %[[END]]
@@ -167,8 +169,8 @@ def test_a_power_of_minus_infinity_is_that_of_infinity() -> None:
 
 
 def test_integers_whole_powers_and_other_operators_stay() -> None:
-    assert unchanged(keep_nans, lambda n: n.clamp(0, 3), tensor(3, dtype=torch.int64))
-    assert unchanged(keep_nans, lambda x: (x**2, x**3.0, x.exp()), tensor(3))
+    assert unchanged(propagate_nans, lambda n: n.clamp(0, 3), tensor(3, dtype=torch.int64))
+    assert unchanged(propagate_nans, lambda x: (x**2, x**3.0, x.exp()), tensor(3))
 
 
 # Functions
@@ -176,7 +178,7 @@ def test_integers_whole_powers_and_other_operators_stay() -> None:
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_angles_are_reduced_in_float64(name: str) -> None:
-    text = rewritten(compute_exactly, lambda x: getattr(x, name)(), tensor(3))
+    text = rewritten(replace_inexact_functions, lambda x: getattr(x, name)(), tensor(3))
     check_text(
         text,
         """
@@ -198,7 +200,7 @@ def test_angles_of_narrow_types_are_converted_back(dtype: torch.dtype) -> None:
         dtype
     ]
     check_text(
-        rewritten(compute_exactly, torch.sin, tensor(3, dtype=dtype)),
+        rewritten(replace_inexact_functions, torch.sin, tensor(3, dtype=dtype)),
         f"""
         CHECK: torch.prims.convert_element_type %arg0, %int7
         CHECK: torch.aten.sin
@@ -209,7 +211,7 @@ def test_angles_of_narrow_types_are_converted_back(dtype: torch.dtype) -> None:
 
 
 def test_gelu_of_the_tanh_form_is_written_out() -> None:
-    text = rewritten(compute_exactly, lambda x: F.gelu(x, approximate="tanh"), tensor(3))
+    text = rewritten(replace_inexact_functions, lambda x: F.gelu(x, approximate="tanh"), tensor(3))
     check_text(
         text,
         """
@@ -223,8 +225,8 @@ def test_gelu_of_the_tanh_form_is_written_out() -> None:
 
 
 def test_exact_functions_and_float64_stay() -> None:
-    assert unchanged(compute_exactly, lambda x: (F.gelu(x), x.tanh(), x.exp()), tensor(3))
-    assert unchanged(compute_exactly, torch.sin, tensor(3, dtype=torch.float64))
+    assert unchanged(replace_inexact_functions, lambda x: (F.gelu(x), x.tanh(), x.exp()), tensor(3))
+    assert unchanged(replace_inexact_functions, torch.sin, tensor(3, dtype=torch.float64))
 
 
 # Attention and norms
@@ -236,7 +238,7 @@ def test_attention_of_narrow_types_is_computed_in_float32(dtype: torch.dtype) ->
     value, mask = tensor(1, 2, 4, 8, dtype=dtype), tensor(4, 4, dtype=torch.bool)
     check_text(
         rewritten(
-            widen_attention,
+            upcast_attention,
             lambda q, k, v, mask: F.scaled_dot_product_attention(q, k, v, mask),
             value,
             value,
@@ -259,13 +261,13 @@ def test_attention_of_narrow_types_is_computed_in_float32(dtype: torch.dtype) ->
 def test_attention_in_float32_stays() -> None:
     value = tensor(1, 2, ROWS, 8)
     attend = F.scaled_dot_product_attention
-    assert unchanged(widen_attention, lambda q, k, v: attend(q, k, v), value, value, value)
+    assert unchanged(upcast_attention, lambda q, k, v: attend(q, k, v), value, value, value)
 
 
 def test_a_group_norm_is_written_out_in_float32() -> None:
     batch = aot.NamedDimension("batch", 1, 2, 4)
     text = rewritten(
-        take_apart_group_norms,
+        decompose_group_norm,
         lambda x, w, b: F.group_norm(x, 2, w, b),
         tensor(batch, 6, 5, 5),
         tensor(6),
@@ -293,7 +295,7 @@ def test_a_group_norm_is_written_out_in_float32() -> None:
 
 def test_group_norms_of_other_types_stay() -> None:
     assert unchanged(
-        take_apart_group_norms,
+        decompose_group_norm,
         lambda x: F.group_norm(x, 2),
         tensor(1, 4, 3, dtype=torch.float64),
     )
