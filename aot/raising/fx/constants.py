@@ -77,7 +77,7 @@ class Constants:
         data = self._known.get(name)
         if data is None:
             data = self._blobs().get(name)  # type: ignore[assignment]  # a view serves as well
-        if data is None:
+        if data is None or (len(data) == 0 and 0 not in shape):
             raise ArtifactError(f"the module refers to data {name!r} that it does not hold")
         return borrowed(data, shape, dtype)
 

@@ -55,18 +55,6 @@ def test_a_value_that_is_given_twice_is_computed_once() -> None:
     assert parts.outputs == (ProgramOutput(0, None), ProgramOutput(0, None))
 
 
-def test_tensors_of_the_graph_become_inputs_behind_its_own() -> None:
-    weight = torch.tensor([2.0, 3.0])
-    module = make_fx(lambda x: [x * weight])(torch.ones(2))
-    for node in module.graph.nodes:
-        node.meta.setdefault("val", weight if node.op == "get_attr" else torch.ones(2))
-    parts = partition_graph(module)
-    assert [tensor.tolist() for tensor in parts.held] == [[2.0, 3.0]]
-    assert parts.program is not None
-    (result,) = parts.program.module(check_guards=False)(torch.ones(2), weight)
-    assert result.tolist() == [2.0, 3.0]
-
-
 def test_the_layout_of_eager_is_remembered() -> None:
     parts = partition_graph(traced(lambda x: [torch.ops.aten.t(x) + 0], torch.ones(2, 3)))
     (output,) = parts.outputs

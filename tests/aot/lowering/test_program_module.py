@@ -86,7 +86,7 @@ def test_no_programs_are_refused() -> None:
         (torch.nn.Linear(3, 3), False),
         (lambda x: x, False),
     ],
-    ids=str,
+    ids=["dropout", "batch_norm", "dropout_in_eval", "linear", "function"],
 )
 def test_layers_in_training_mode_are_named(
     module: Any, warned: bool, recwarn: pytest.WarningsRecorder

@@ -16,7 +16,7 @@ from pelton.aot.verify.values import InputPattern
 
 def comparison(absolute: float = 0.0, problem: str = "", result: str = "result") -> Comparison:
     apart = Difference(absolute=absolute, relative=absolute, problem=problem)
-    return Comparison("main", SizeCase({"n": 2}), InputPattern("random"), result, apart)
+    return Comparison("main", SizeCase("min", {"n": 2}), InputPattern("random"), result, apart)
 
 
 def test_a_report_without_comparisons_passes() -> None:
