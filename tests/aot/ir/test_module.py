@@ -183,13 +183,20 @@ def test_a_signature_is_read_as_it_was_set() -> None:
 
 
 @pytest.mark.parametrize(
-    "attribute, count",
-    [("", 0), ("{iree.abi.affinity = #hal.device.promise<@__device_0>}", 1),
-     ("{iree.abi.affinity = #hal.device.promise<@__device_12>}", 13),
-     ("{pelton.note = #hal.device.promise<@__device_3>}", 0)],
-)  # fmt: skip
-def test_devices_are_counted_by_the_largest_ordinal(attribute: str, count: int) -> None:
-    assert device_count(parse(f"func.func @f(%x: tensor<2xf32> {attribute}) {{ return }}")) == count
+    "argument, function, count",
+    [
+        ("", "", 0),
+        ("{iree.abi.affinity = #hal.device.promise<@__device_0>}", "", 1),
+        ("{iree.abi.affinity = #hal.device.promise<@__device_12>}", "", 13),
+        ("", "attributes {stream.affinity = #hal.device.promise<@__device_2>}", 3),
+        ("", "attributes {pelton.note = #hal.device.promise<@__device_3>}", 0),
+    ],
+)
+def test_devices_are_counted_by_the_largest_ordinal(
+    argument: str, function: str, count: int
+) -> None:
+    module = parse(f"func.func @f(%x: tensor<2xf32> {argument}) {function} {{ return }}")
+    assert device_count(module) == count
 
 
 # Passes

@@ -18,7 +18,7 @@ SHAPES = st.builds(Shape, st.lists(NAMES, max_size=3).map(tuple), st.booleans())
 @given(shapes=st.lists(SHAPES, min_size=1, max_size=3))
 def test_a_pattern_is_read_as_it_is_printed(shapes: list[Shape]) -> None:
     pattern = ShapePattern(tuple(shapes), tuple(shapes[:1]))
-    if str(pattern).split("->")[0].strip():  # one tensor of rank 0 prints as no tensor
+    if str(shapes[0]):  # one tensor of rank 0 prints as no tensor
         assert ShapePattern.parse(str(pattern)) == pattern
 
 
