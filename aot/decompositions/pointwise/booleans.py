@@ -38,7 +38,7 @@ def _bitwise(operator: OpOverload, logical: OpOverload, x: Tensor, y: Any) -> An
     return operator(x.to(dtype), torch.full((), y, dtype=dtype, device=x.device))
 
 
-for _named, _packet, _logical in (
+for _named, _packet, _logical_packet in (
     (aten.__and__, aten.bitwise_and, aten.logical_and),
     (aten.__or__, aten.bitwise_or, aten.logical_or),
     (aten.__xor__, aten.bitwise_xor, aten.logical_xor),
@@ -47,7 +47,7 @@ for _named, _packet, _logical in (
         FAMILY.enter(getattr(_named, _overload), _packet, reason="no lowering under this name")
         FAMILY.enter(
             getattr(_packet, _overload),
-            partial(_bitwise, _packet.Tensor, _logical.default),
+            partial(_bitwise, _packet.Tensor, _logical_packet.default),
             reason="logical on bool; integer operands must have one type",
         )
 

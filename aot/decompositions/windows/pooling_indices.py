@@ -56,8 +56,7 @@ def _maxima(x: Tensor, places: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
 def _elements(window: Window, x: Tensor) -> Tensor:
     """Return the index of each element of each window, of shape [windows, elements]."""
     starts = torch.arange(window.count, device=x.device) * window.stride - window.padding
-    offsets = torch.arange(window.kernel, device=x.device) * window.dilation
-    return starts[:, None] + offsets
+    return starts[:, None] + torch.arange(window.kernel, device=x.device) * window.dilation
 
 
 def _with_indices(dimensions: int) -> Decomposition:
