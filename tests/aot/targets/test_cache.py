@@ -244,7 +244,7 @@ def exported(scale: float = 1.0, width: int = 256) -> aot.ExportOutput:
 
 
 def digest(out: aot.ExportOutput) -> str:
-    return module_digest(out.mlir_module, out.resources)
+    return module_digest(out.mlir_module, out.exported.resources)
 
 
 def test_equal_modules_have_one_digest() -> None:
@@ -279,7 +279,7 @@ def identity(target: str = "cpu", **options: Any) -> Any:
 
 
 def test_default_level_is_the_level_by_name() -> None:
-    assert identity() == identity(optimization_level=target.DEFAULT_LEVEL)
+    assert identity() == identity(optimization_level=iree_target.DEFAULT_LEVEL)
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_options_are_part_of_the_key(options: dict[str, Any]) -> None:
 
 def test_version_of_the_compiler_is_part_of_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     before = identity()
-    monkeypatch.setattr(target.importlib.metadata, "version", lambda _: "9.9")
+    monkeypatch.setattr(iree_target.importlib.metadata, "version", lambda _: "9.9")
     assert identity() != before
 
 
