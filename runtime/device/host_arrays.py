@@ -52,6 +52,7 @@ class LibraryTable(Generic[LibraryT]):
         self._make_torch = torch
         self._make_dlpack = dlpack
         self._torch: LibraryT | None = None
+        self._tensor: type | tuple[()] = ()  # torch's type of tensors, once it is imported
         self._by_type: dict[type, LibraryT] = {}  # a lookup is quicker than `isinstance`
 
     def of(self, array: Any) -> LibraryT:
@@ -62,7 +63,7 @@ class LibraryTable(Generic[LibraryT]):
         if isinstance(array, np.ndarray):
             return self._by_type.setdefault(type(array), self._numpy)
         library = self._torch_library()
-        if library is not None and isinstance(array, sys.modules["torch"].Tensor):
+        if library is not None and isinstance(array, self._tensor):
             return self._by_type.setdefault(type(array), library)
         if hasattr(array, "__dlpack__") and not isinstance(array, np.generic):
             return self._make_dlpack(array)
@@ -76,7 +77,7 @@ class LibraryTable(Generic[LibraryT]):
         if self._torch is None:
             torch = sys.modules.get("torch")
             if torch is not None and hasattr(torch, "Tensor"):
-                self._torch = self._make_torch(torch)
+                self._torch, self._tensor = self._make_torch(torch), torch.Tensor
         return self._torch
 
 

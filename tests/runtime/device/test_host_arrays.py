@@ -52,6 +52,13 @@ def test_torch_is_the_default_once_it_is_imported(monkeypatch: pytest.MonkeyPatc
     assert table().default() == "numpy"
 
 
+def test_torch_is_known_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    libraries = table()
+    assert libraries.default() == "torch"
+    monkeypatch.delitem(sys.modules, "torch")
+    assert libraries.of(torch.zeros(1)) == libraries.default() == "torch"
+
+
 def test_libraries_of_this_process() -> None:
     assert arrays_for(np.zeros(1)) is NUMPY and isinstance(NUMPY, NumpyArrays)
     assert isinstance(arrays_for(torch.zeros(1)), TorchArrays)
