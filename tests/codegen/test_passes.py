@@ -27,10 +27,18 @@ def test_passes_are_in_the_order_of_the_phases(dynamic: bool, tile: int) -> None
 @pytest.mark.parametrize(
     ("given", "names"),
     [
-        (PhasePasses(), ["insert_const_eval_barriers", "materialize_invariant_reduction_inputs"]),
+        (
+            PhasePasses(),
+            [
+                "split_constant_results",
+                "insert_const_eval_barriers",
+                "materialize_invariant_reduction_inputs",
+            ],
+        ),
         (
             PhasePasses(dynamic_sizes=True),
             [
+                "split_constant_results",
                 "decompose_dynamic_pads",
                 "insert_const_eval_barriers",
                 "mark_static_matmuls",

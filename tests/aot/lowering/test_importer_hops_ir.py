@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from torch import Tensor
 from torch._higher_order_ops.map import map as torch_map
-from torch._higher_order_ops.scan import scan
 
 from pelton import aot
 from tests.programs import check_ir
@@ -88,32 +86,6 @@ def test_nested_branches_are_regions_within_regions() -> None:
     )
 
 
-def test_while_loop_evaluates_its_condition_before_and_at_the_end_of_its_body() -> None:
-    def program(x: Tensor) -> tuple[Tensor, Tensor]:
-        limit = x.sum()
-        start = torch.zeros((), dtype=torch.int64)
-        return torch.while_loop(lambda n, x: n < limit, lambda n, x: (n + 1, x * 2), (start, x))
-
-    check_ir(
-        aot.export(program, args=(X,)),
-        """
-        CHECK: %[[LIMIT:.*]] = torch.aten.sum %arg0
-        CHECK: %[[START:.*]] = torch.aten.zeros
-        CHECK: %[[MOST:.*]] = torch.constant.int 9223372036854775807
-        CHECK: torch.aten.lt.Tensor %[[START]], %[[LIMIT]]
-        CHECK: %[[FIRST:.*]] = torch.aten.Bool.Tensor
-        CHECK: %[[LOOP:.*]]:2 = torch.prim.Loop %[[MOST]], %[[FIRST]], init(%[[START]], %arg0) {
-        CHECK-NEXT: ^bb0(%{{.*}}: !torch.int, %[[COUNT:.*]]: !torch.vtensor<[],si64>, %[[X:.*]]:
-        CHECK: %[[MORE:.*]] = torch.aten.add.Scalar %[[COUNT]]
-        CHECK: %[[TWICE:.*]] = torch.aten.mul.Scalar %[[X]], %int2
-        CHECK: torch.aten.lt.Tensor %[[MORE]], %[[LIMIT]]
-        CHECK: %[[AGAIN:.*]] = torch.aten.Bool.Tensor
-        CHECK: torch.prim.Loop.condition %[[AGAIN]], iter(%[[MORE]], %[[TWICE]] :
-        CHECK: return %[[LOOP]]#0, %[[LOOP]]#1
-        """,
-    )
-
-
 def test_map_is_a_loop_that_writes_rows_into_zeros() -> None:
     check_ir(
         aot.export(lambda x: torch_map(lambda row, total: row + total, x, x.sum(0)), args=(X,)),
@@ -127,25 +99,6 @@ def test_map_is_a_loop_that_writes_rows_into_zeros() -> None:
         CHECK: %[[SUM:.*]] = torch.aten.add.Tensor %[[ROW]], %[[TOTAL]]
         CHECK: torch.aten.select_scatter %[[ROWS]], %[[SUM]], %{{.*}}, %[[PLACE]]
         CHECK: torch.prim.Loop.condition %true{{.*}}, iter(
-        """,
-    )
-
-
-@pytest.mark.parametrize("reverse", [False, True])
-def test_scan_carries_its_state_and_writes_rows(reverse: bool) -> None:
-    check_ir(
-        aot.export(
-            lambda x: scan(lambda s, x: (s + x, s * x), torch.zeros(4), x, reverse=reverse),
-            args=(X,),
-        ),
-        """
-        CHECK: torch.prim.Loop %{{.*}}, %true, init(%{{.*}}, %{{.*}}) {
-        CHECK-NEXT: ^bb0(%{{.*}}: !torch.int, %[[STATE:.*]]: !torch.vtensor<[4],f32>, %[[ROWS:.*]]:
-        CHECK: %[[ROW:.*]] = torch.aten.select.int
-        CHECK: %[[NEXT:.*]] = torch.aten.add.Tensor %[[STATE]], %[[ROW]]
-        CHECK: %[[PRODUCT:.*]] = torch.aten.mul.Tensor %[[STATE]], %[[ROW]]
-        CHECK: %[[WRITTEN:.*]] = torch.aten.select_scatter %[[ROWS]], %[[PRODUCT]]
-        CHECK: torch.prim.Loop.condition %true{{.*}}, iter(%[[NEXT]], %[[WRITTEN]] :
         """,
     )
 

@@ -38,7 +38,7 @@ def run_child(code: str, *arguments: object) -> subprocess.CompletedProcess[str]
         ("a.irpa", b"nothing known", "holds no parameters: it is unknown"),
         ("a.mlir", b"module {}", "holds no parameters: it is MLIR text"),
         ("a.irpa", b"IRPA", r"a\.irpa is not a valid IREE parameter archive"),
-        ("a.json", b"{}", "no index"),
+        ("a.json", b"{}", "not an index"),
     ],
 )
 def test_file_that_is_no_archive_is_refused(

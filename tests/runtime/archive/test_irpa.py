@@ -154,7 +154,7 @@ def test_unknown_element_type_is_not_written(tmp_path: Path) -> None:
         (patched(156, "<Q", 1), "contents of 'a' end"),
         (patched(164, "<Q", 3), "contents of 'a' end"),
         (patched(164, "<Q", 1), "takes 2 bytes, but has 1"),
-        (GOLDEN.replace(b"[2]", b"[-]"), "is no JSON"),
+        (GOLDEN.replace(b"[2]", b"[-]"), "is not JSON"),
         (GOLDEN.replace(b"[2]", b'"2"'), "not a list of sizes"),
         (GOLDEN.replace(b"a" + b"PYTORCH", b"\xff" + b"PYTORCH"), "not UTF-8"),
     ],

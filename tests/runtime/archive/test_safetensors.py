@@ -133,7 +133,7 @@ def test_sharded_archive_is_read_by_its_index(tmp_path: Path) -> None:
 def test_index_cannot_name_files_outside_its_folder(tmp_path: Path, file: object) -> None:
     index = tmp_path / "model.index.json"
     index.write_text(json.dumps({"weight_map": {"a": file}}))
-    with pytest.raises(ArtifactError, match="no file of the same folder"):
+    with pytest.raises(ArtifactError, match="not a file of the same folder"):
         open_archive(index)
 
 
@@ -162,10 +162,10 @@ TENSOR = {"dtype": "I8", "shape": [2], "data_offsets": [0, 2]}
         (GOLDEN[:7], "ends within the length"),
         (GOLDEN[:60], "header claims 120 bytes of 60"),
         (b"\xff" * 8 + GOLDEN[8:], "header claims"),
-        (GOLDEN.replace(b"{", b"[", 1), "is no JSON"),
-        ((9).to_bytes(8, "little") + b"[" * 9, "is no JSON"),
-        (len(HEADER).to_bytes(8, "little") + b"[" * len(HEADER), "is no JSON"),
-        (GOLDEN.replace(b'"tied":"a"', b'"tied":"\xff"'), "is no JSON"),
+        (GOLDEN.replace(b"{", b"[", 1), "is not JSON"),
+        ((9).to_bytes(8, "little") + b"[" * 9, "is not JSON"),
+        (len(HEADER).to_bytes(8, "little") + b"[" * len(HEADER), "is not JSON"),
+        (GOLDEN.replace(b'"tied":"a"', b'"tied":"\xff"'), "is not JSON"),
         (made(a=TENSOR | {"data_offsets": [0, 3]}), r"offsets \[0, 3\]"),
         (made(a=TENSOR | {"data_offsets": [-1, 1]}), "offsets"),
         (made(a=TENSOR | {"data_offsets": [True, 2]}), "offsets"),
@@ -188,5 +188,5 @@ def test_broken_file_is_refused(data: bytes, message: str) -> None:
 
 def test_header_nested_without_end_is_refused() -> None:
     data = (200_000).to_bytes(8, "little") + b'{"a":' * 40_000
-    with pytest.raises(ArtifactError, match="is no JSON"):
+    with pytest.raises(ArtifactError, match="is not JSON"):
         read(data)

@@ -483,7 +483,7 @@ def test_other_flavour_is_refused(gpu: FakeGpu, tmp_path: Path) -> None:
     ("refused", "message"),
     [
         ("plan", "cannot read engines/main.engine: Assertion failed: magic tag"),
-        ("context", r"no execution context to be had on cuda:0: out of memory"),
+        ("context", r"cannot create an execution context on cuda:0: out of memory"),
         ("shape", r"main\(\): the engine refused x of shape \[4\]"),
     ],
 )
