@@ -14,7 +14,12 @@ from .faults.conv_tiles import override_conv_lowering_config
 from .faults.data_tiling import mark_static_matmuls
 from .faults.invariant_reductions import materialize_invariant_reduction_inputs
 from .faults.padded_convolutions import decompose_dynamic_pads
+from .faults.shared_destinations import separate_destinations
+from .faults.shared_storage import copy_shared_storage
 from .faults.workload_ordinals import fix_workload_ordinals
+
+STREAM_TENSORS = "stream-tensors"
+"""The point within the phase `stream` at which the program is `stream.tensor` operations."""
 
 Pass = Callable[[Operation], None]
 """Rewrites a module in place."""
@@ -38,7 +43,7 @@ class PhasePasses:
 
     Example:
         >>> [phase for phase, _ in PhasePasses(channel_tile=64).pipeline()]
-        ['input', 'preprocessing', 'executable-sources', 'executable-configurations']
+        ['input', 'input', 'preprocessing', 'stream-tensors', 'executable-sources', 'executable-configurations']
     """
 
     dynamic_sizes: bool = False
@@ -47,11 +52,13 @@ class PhasePasses:
     def pipeline(self) -> Iterator[tuple[str, Pass]]:
         """Yield each pass with the phase that it runs after, in the order of the phases."""
         yield "input", split_constant_results
+        yield "input", separate_destinations
         if self.dynamic_sizes:
             yield "input", decompose_dynamic_pads
         yield "preprocessing", insert_const_eval_barriers
         if self.dynamic_sizes:
             yield "global-optimization", mark_static_matmuls
+        yield STREAM_TENSORS, copy_shared_storage
         yield "executable-sources", materialize_invariant_reduction_inputs
         if self.dynamic_sizes:
             yield "executable-sources", fix_workload_ordinals

@@ -11,9 +11,12 @@ from iree.compiler.api import Invocation, Output, Session, Source
 
 from .compat import call_with_diagnostics, set_first_phase, set_last_phase
 from .errors import CompilerFailed
-from .passes import PhasePasses
+from .passes import STREAM_TENSORS, PhasePasses
 
 _SEVERITIES = ("note", "warning", "error", "remark")
+_TO_STREAM_TENSORS = "iree-stream-tensor-transformation-pipeline"
+"""The first part of the phase `stream`, which changes nothing when the phase runs it again."""
+
 _STARTUP_LOCK = threading.Lock()
 
 
@@ -82,9 +85,7 @@ def _run_passes(session: Session, invocation: Invocation, passes: PhasePasses) -
     module_op = reached = None
     for phase, run in passes.pipeline():
         if phase != reached:
-            set_last_phase(invocation, phase)
-            _execute(invocation)
-            set_first_phase(invocation, phase)
+            _execute_to(invocation, phase)
             reached = phase
         if module_op is None:
             context = session.context  # owns the module from now on
@@ -92,6 +93,16 @@ def _run_passes(session: Session, invocation: Invocation, passes: PhasePasses) -
             invocation.import_module(module_op)
             assert context == module_op.context
         run(module_op.operation)
+
+
+def _execute_to(invocation: Invocation, phase: str) -> None:
+    """Compile up to the end of a phase, from which the next call goes on."""
+    last = "flow" if phase == STREAM_TENSORS else phase
+    set_last_phase(invocation, last)
+    _execute(invocation)
+    set_first_phase(invocation, last)
+    if phase == STREAM_TENSORS and not invocation.execute_text_pass_pipeline(_TO_STREAM_TENSORS):
+        raise CompilerFailed("")
 
 
 def _execute(invocation: Invocation) -> None:

@@ -1,0 +1,212 @@
+"""In-place writes are those of eager: nothing that is read earlier or elsewhere changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pelton import aot, runtime
+
+Program = Callable[..., Any]
+
+
+# Views of a tensor of three rows and four columns, each a part of it.
+VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
+    "all": lambda s: s,
+    "row": lambda s: s[1],
+    "last rows": lambda s: s[-1:],
+    "columns": lambda s: s[:, 1:],
+    "steps": lambda s: s[:, ::2],
+    "transposed": lambda s: s.t()[1:],
+    "flat": lambda s: s.view(-1)[2:7],
+    "diagonal": lambda s: s.diagonal(),
+    "unsqueezed": lambda s: s.unsqueeze(1)[:, :, :3],
+    "strided": lambda s: s.as_strided((2, 2), (4, 2), 1),
+}
+
+WRITES: dict[str, Callable[[Tensor], Any]] = {
+    "add_": lambda v: v.add_(100),
+    "mul_": lambda v: v.mul_(v),
+    "copy_": lambda v: v.copy_(v.flip(0)),
+    "zero_": lambda v: v.zero_(),
+    "index_fill_": lambda v: v.index_fill_(0, torch.tensor([0]), 7.0),
+    "masked_fill_": lambda v: v.masked_fill_(v > 1, -1.0),
+}
+
+
+def _read_then_written(view: Callable[[Tensor], Tensor], write: Callable[[Tensor], Any]) -> Program:
+    def program(x: Tensor) -> Any:
+        s = x * 2
+        before, part = s.exp(), view(s).sum()
+        write(view(s))
+        return before, part, s, view(s) + 1, x * 3
+
+    return program
+
+
+def _shift(x: Tensor) -> Tensor:
+    y = x.clone()
+    y[:, 1:] = x[:, :-1]
+    return y
+
+
+def _shift_within(x: Tensor) -> Tensor:
+    y = x.clone()
+    y[1:] = y[:-1].clone() + y[1:]
+    return y
+
+
+def _swap(x: Tensor) -> Tensor:
+    y = x.clone()
+    y[[0, 2]] = y[[2, 0]]
+    return y
+
+
+def _equal_constants(x: Tensor) -> Any:
+    p, q = torch.zeros(x.shape[0], 4), torch.zeros(x.shape[0], 4)
+    p[:, 0] = x[:, 0]
+    q[:, 1] = x[:, 1]
+    return p, q, torch.zeros(x.shape[0], 4)
+
+
+def _constant_used_again(x: Tensor) -> Any:
+    p = torch.full((x.shape[0], 4), 2.0)
+    q = p.clone()
+    q[:, 0] = x[:, 0]
+    return p, q
+
+
+def _one_result_twice(x: Tensor) -> Any:
+    s = x.sum(0)
+    t = s.clone()
+    t[0] = 5
+    s[1] = 6
+    return s, t, s, x.sum(0)
+
+
+def _two_writers_of_one_value(x: Tensor) -> Any:
+    s = x.exp()
+    i = torch.tensor([2, 0])
+    return s.index_add(0, i, x[:2]), s.index_copy(0, i, x[:2]), s.scatter(0, i[:, None], 3.0), s
+
+
+def _mean_by_hand(x: Tensor) -> Tensor:
+    i = torch.tensor([0, 1, 0])
+    total = torch.zeros_like(x).index_add(0, i, x[:3])
+    count = torch.zeros_like(x).index_add(0, i, torch.ones_like(x[:3]))
+    return total / count.clamp(min=1)
+
+
+def _into_itself(x: Tensor) -> Any:
+    p = torch.tensor([2, 0, 1])
+    y = x[:3]
+    return y.index_copy(0, p, y), y.index_put((p,), y), y.scatter(0, p[:, None].expand(-1, 4), y)
+
+
+def _masks(x: Tensor) -> Any:
+    y = x.clone()
+    y[y > 0] = y[y > 0] * 2
+    z = x.clone()
+    z[z > 1] = 0
+    return y, z, x[x > 0], x[x > 1]
+
+
+def _slice_of_a_slice(x: Tensor) -> Any:
+    s = x * 2
+    t = s[1:]
+    t[:, 1:] += 1
+    u = t[:, 2:]
+    u *= 3
+    return s, t, u
+
+
+def _branches(x: Tensor) -> Any:
+    s = x.sum(0)
+
+    def write(s: Tensor) -> Tensor:
+        s = s.clone()
+        s[1:] = s[:-1].clone()
+        return s
+
+    y = torch.cond(x.sum() > 0, write, lambda s: s.clone(), (s,))
+    return s, y, s + 1
+
+
+def _loop(x: Tensor) -> Any:
+    def body(i: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        y = y.clone()
+        y[1:] = y[:-1] + 1
+        y[0] = y[0] * 2
+        return i + 1, y
+
+    n, y = torch._higher_order_ops.while_loop(lambda i, y: i < 3, body, (torch.tensor(0), x))
+    return n, y, x + 1
+
+
+def _loop_of_a_shared_value(x: Tensor) -> Any:
+    s = x * 2
+
+    def body(i: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return i + 1, y.index_add(0, i[None] % 3, torch.ones(1, 4))
+
+    _, y = torch._higher_order_ops.while_loop(lambda i, y: i < 4, body, (torch.tensor(0), s))
+    _, z = torch._higher_order_ops.while_loop(lambda i, y: i < 2, body, (torch.tensor(0), s))
+    return y, z, s
+
+
+OTHERS: dict[str, Program] = {
+    "shift": _shift, "shift within": _shift_within, "swap": _swap,
+    "equal constants": _equal_constants, "a constant used again": _constant_used_again,
+    "one result twice": _one_result_twice, "two writers": _two_writers_of_one_value,
+    "mean by hand": _mean_by_hand, "into itself": _into_itself, "masks": _masks,
+    "slice of a slice": _slice_of_a_slice, "branches": _branches, "loop": _loop,
+    "loop of a shared value": _loop_of_a_shared_value,
+    "results that are an argument": lambda x: (x, x.clone(), x * 2, x.view(-1)),
+}  # fmt: skip
+
+PROGRAMS = {
+    **{f"{view}, {write}": _read_then_written(VIEWS[view], WRITES[write])
+       for view in VIEWS for write in WRITES},
+    **OTHERS,
+}  # fmt: skip
+
+X = torch.arange(12.0).reshape(3, 4) / 5 - 0.8
+
+
+class _Nothing(nn.Module):
+    pass
+
+
+def _compiled(programs: dict[str, Program], **options: Any) -> Any:
+    """Return an executable with one entry point for each program."""
+    rows = aot.NamedDimension("rows", 3, 3, 9)
+    dynamic = options.pop("dynamic", False)
+    spec = aot.InputInfo((rows, 4), torch.float32) if dynamic else X
+    builder = aot.FxProgramsBuilder(_Nothing())
+    for number, program in enumerate(programs.values()):
+        builder.export_program(
+            lambda module, x, program=program: program(x),
+            args=[spec],
+            name=f"p{number}",
+            strict=False,
+        )
+    return runtime.load(bytes(aot.export(builder).compile(**options).map_memory()))
+
+
+@pytest.fixture(scope="module", params=["static", "dynamic"])
+def executable(request: pytest.FixtureRequest) -> Any:
+    return _compiled(PROGRAMS, dynamic=request.param == "dynamic")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_write_in_place_changes_what_eager_changes(executable: Any, name: str) -> None:
+    x = X.clone()
+    run = getattr(executable, f"p{list(PROGRAMS).index(name)}")
+    want = PROGRAMS[name](X.clone())
+    for _ in range(2):
+        torch.testing.assert_close(run(x), want, rtol=1e-5, atol=1e-6)
+        assert torch.equal(x, X), "the program changed its argument"
