@@ -43,7 +43,8 @@ class PhasePasses:
 
     Example:
         >>> [phase for phase, _ in PhasePasses(channel_tile=64).pipeline()]
-        ['input', 'input', 'preprocessing', 'stream-tensors', 'executable-sources', 'executable-configurations']
+        ['input', 'input', 'preprocessing', 'stream-tensors', 'executable-sources',
+         'executable-configurations']
     """
 
     dynamic_sizes: bool = False

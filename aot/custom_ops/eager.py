@@ -26,7 +26,6 @@ from pelton.runtime.executable import Executable, load
 from ..ir.builder import ModuleBuilder
 from ..ir.elements import dtype_row
 from ..ir.exported import ExportedModule
-from ..ir.input_aliasing import mark_input_aliasing
 from ..ir.module import new_module, set_signature
 from ..ir.torch_types import TensorType
 from ..lowering.custom.bodies import Argument, Bodies
@@ -139,7 +138,6 @@ def _compile(
             )
             func_dialect.ReturnOp([*called.results])
     set_signature(function.operation, signature)
-    mark_input_aliasing(builder)
     request = compile_request("cpu", {}, Storage())
     with request.private_file() as path:
         request.build(ExportedModule(module), path, private=True)

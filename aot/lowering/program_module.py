@@ -23,7 +23,6 @@ from ..decompositions import current_aot_decompositions
 from ..decompositions.legalize_program import legalize_program
 from ..ir.builder import ModuleBuilder
 from ..ir.exported import ExportedModule
-from ..ir.input_aliasing import mark_input_aliasing
 from ..ir.module import new_module, set_signature
 from ..ir.state_accessors import add_state_accessors, state_name
 from ..spec.errors import ExportError
@@ -128,7 +127,6 @@ def _finish(
         _add_entry_point(builder, traced, tensors, mutable)
     expand_custom_ops(builder.module_op)
     add_state_accessors(builder)
-    mark_input_aliasing(builder)
     builder.finalize_construct()
     eager = {entry.signature.name: entry.eager for entry in entries if entry.eager is not None}
     return builder.exported(eager)

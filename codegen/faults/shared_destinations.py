@@ -1,9 +1,10 @@
 """Destinations of writes, told apart from what the same dispatch reads.
 
 A dispatch that writes part of a tensor gets the tensor once, to be read and written in place, also
-where what it writes is computed of other places of that tensor: IREE (3.13) moves `y[:, 1:] = y[:, :-1]`
-element by element, so that each is a copy of the first. Behind a barrier, the destination is
-another value than what is read; `shared_storage.py` then copies the one that is written.
+where what it writes is computed of other places of that tensor: IREE (3.13) moves the elements of
+`y[:, 1:] = y[:, :-1]` one by one, so that each is a copy of the first. Behind a barrier, the
+destination is another value than what is read; `shared_storage.py` removes the barrier once the
+dispatches are formed, and copies the destination.
 
 Scatters, sorts and their like write to the tensor that a dispatch is given, never to one that the
 same dispatch computes: with a slice as the destination, they do not compile («write affecting
@@ -24,8 +25,11 @@ from iree.compiler.ir import (
 from ..emission import DYNAMIC, create, size_of
 from ..linalg import operations_in
 
-_FRESH = frozenset(["bufferization.alloc_tensor", "linalg.fill", "tensor.empty", "tensor.splat"])
-"""Operations whose results have no elements that matter, or the same one everywhere."""
+_SEPARATE = frozenset(
+    ["bufferization.alloc_tensor", "flow.tensor.tie_shape", "linalg.fill", "tensor.empty",
+     "tensor.splat", "util.optimization_barrier"]
+)  # fmt: skip
+"""Operations whose results hold no elements, hold one everywhere, or stand behind a barrier."""
 
 _SLICES = ("tensor.insert_slice",)
 """Operations that write a part of a tensor for which IREE has an operation between dispatches."""
@@ -40,7 +44,7 @@ def separate_destinations(module_op: Operation) -> None:
     for op in operations_in(module_op):
         for place in _destinations(op):
             value = op.operands[place]
-            if not _is_fresh(value) and (op.name not in _SLICES or len(list(value.uses)) > 1):
+            if not _is_separate(value) and (op.name not in _SLICES or len(list(value.uses)) > 1):
                 with InsertionPoint(op), op.location:
                     op.operands[place] = _behind_barrier(value)
 
@@ -59,8 +63,8 @@ def _destinations(op: Operation) -> list[int]:
     return [len(op.operands) - 1]
 
 
-def _is_fresh(value: Value) -> bool:
-    return isinstance(value, OpResult) and value.owner.operation.name in _FRESH
+def _is_separate(value: Value) -> bool:
+    return isinstance(value, OpResult) and value.owner.operation.name in _SEPARATE
 
 
 def _behind_barrier(value: Value) -> Value:

@@ -14,7 +14,8 @@ So every copy that is needed is made here, as an operation that IREE does not re
 - or it is the value of a global that this function loads once, and stores back.
 
 All else is copied before the write. What a mutable global is set to is fresh and belongs to
-nobody else, and so is what a program returns of a global or a constant: results belong to the caller.
+nobody else, and so is what a program returns of a global, a constant or an argument: results
+belong to the caller.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from iree.compiler.ir import (
     IndexType,
     InsertionPoint,
     IntegerAttr,
-    OpOperand,
     Operation,
+    OpOperand,
     OpResult,
     StringAttr,
     Value,
@@ -70,6 +71,9 @@ _HOLDS_NOTHING = frozenset(
      "stream.tensor.trace", "stream.resource.size", *_WRITES_FIRST_OPERAND]
 )  # fmt: skip
 """Operations that only read an operand that they do not write."""
+
+_COPIES = ("stream.tensor.export", "util.global.store")
+"""Operations that get a copy of what belongs to a global."""
 
 _CONSTANTS = frozenset(["stream.tensor.constant", "stream.async.constant"])
 
@@ -158,11 +162,12 @@ class _Copies:
     def _may_be_stored(self, store: Operation) -> bool:
         """Tell whether a global may have the storage of its new value."""
         root = _root(store.operands[0])
+        others = [holder for holder in _holders(root) if holder != store]
         if isinstance(root, OpResult) and root.owner.operation.name == "util.global.load":
-            fresh = _global(root.owner.operation) == _global(store)
-        else:
-            fresh = self._is_fresh(root)
-        return fresh and list(_holders(root)) == [store]
+            # Other globals and the caller get copies of it.
+            back = _global(root.owner.operation) == _global(store)
+            return back and all(holder.name in _COPIES for holder in others)
+        return not others and self._is_fresh(root)
 
     def _copy(self, op: Operation, place: int) -> None:
         """Replace an operand by a copy, in storage that is allocated for it.

@@ -99,7 +99,8 @@ class Signature:
         result_tree: Structure of the result; leaves are indices into `results`.
         results: The leaves of the result.
         dims: The dynamic dimensions that sizes refer to.
-        overwrites_inputs: Whether the compiled code may write to its inputs; it gets copies then.
+        overwrites_inputs: Whether the compiled code may write to its inputs, so that it gets
+            copies: true of files of earlier versions only.
         constraints: Relations between the dimensions beyond their bounds.
         profiles: Alternative sets of their bounds; with none, the dimensions' own bounds count.
         mutates: Names of the state that a call changes.

@@ -169,8 +169,9 @@ OTHERS: dict[str, Program] = {
 }  # fmt: skip
 
 PROGRAMS = {
-    **{f"{view}, {write}": _read_then_written(VIEWS[view], WRITES[write])
-       for view in VIEWS for write in WRITES},
+    **{f"{view}, add_": _read_then_written(VIEWS[view], WRITES["add_"]) for view in VIEWS},
+    **{f"columns, {write}": _read_then_written(VIEWS["columns"], WRITES[write])
+       for write in WRITES},
     **OTHERS,
 }  # fmt: skip
 
@@ -210,3 +211,57 @@ def test_a_write_in_place_changes_what_eager_changes(executable: Any, name: str)
     for _ in range(2):
         torch.testing.assert_close(run(x), want, rtol=1e-5, atol=1e-6)
         assert torch.equal(x, X), "the program changed its argument"
+
+
+class _State(nn.Module):
+    """Buffers that are written in place, set to each other and returned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3))
+        self.table = torch.tensor([1.0, 2.0, 3.0])
+        self.register_buffer("keys", torch.zeros(4, 3))
+        self.register_buffer("values", torch.zeros(4, 3))
+        self.register_buffer("count", torch.zeros(1, dtype=torch.int64))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        before = self.keys.clone()
+        self.keys.index_copy_(0, self.count, x[None])
+        self.values.copy_(self.keys)
+        self.values[0] -= 1
+        self.count += 1
+        return self.weight, self.table, self.keys, before, self.values, x.clone()
+
+
+def test_results_belong_to_the_caller_and_state_to_the_program() -> None:
+    program, eager = _State(), _State()
+    x = torch.tensor([5.0, 6.0, 7.0])
+    exe = runtime.load(bytes(aot.export(program, args=(x,)).compile().map_memory()))
+    earlier: list[tuple[Tensor, Tensor]] = []
+    for call in range(3):
+        with torch.no_grad():
+            got, want = exe(x), [result.clone() for result in eager(x)]
+        torch.testing.assert_close(list(got), want, rtol=0, atol=0)
+        if call == 0:
+            earlier = [(result, result.clone()) for result in got]
+        else:
+            for result in got:
+                result.add_(100)
+        assert x.tolist() == [5, 6, 7]
+    for result, copy in earlier:
+        assert torch.equal(result, copy), "a later call changed the result of an earlier one"
+
+
+def test_a_procedure_does_not_update_its_argument() -> None:
+    class Update(aot.CompiledModule):
+        def run(
+            self,
+            x=aot.AbstractTensor(4, 4, dtype=torch.float32),
+            y=aot.AbstractTensor(1, 4, dtype=torch.float32),
+        ):
+            return aot.IREE.tensor_update(x, y, 1, 0)
+
+    x, y = torch.zeros(4, 4), torch.ones(1, 4)
+    exe = runtime.load(bytes(aot.export(Update).compile().map_memory()))
+    assert exe.run(x, y).sum().item() == 4
+    assert x.sum().item() == 0

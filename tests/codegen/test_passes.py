@@ -8,13 +8,14 @@ import pytest
 from iree.compiler.ir import Operation
 
 from pelton.codegen import passes
-from pelton.codegen.passes import PhasePasses, output_channel_tile
+from pelton.codegen.passes import STREAM_TENSORS, PhasePasses, output_channel_tile
 
 PHASES = (
-    "input", "abi", "preprocessing", "global-optimization", "dispatch-creation", "flow", "stream",
-    "executable-sources", "executable-configurations", "executable-targets", "hal", "vm",
+    "input", "abi", "preprocessing", "global-optimization", "dispatch-creation", "flow",
+    STREAM_TENSORS, "stream", "executable-sources", "executable-configurations",
+    "executable-targets", "hal", "vm",
 )  # fmt: skip
-"""The phases of `iree-compile --compile-to`, in order."""
+"""The phases of `iree-compile --compile-to`, in order, with the one that we stop within."""
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -31,7 +32,9 @@ def test_passes_are_in_the_order_of_the_phases(dynamic: bool, tile: int) -> None
             PhasePasses(),
             [
                 "split_constant_results",
+                "separate_destinations",
                 "insert_const_eval_barriers",
+                "copy_shared_storage",
                 "materialize_invariant_reduction_inputs",
             ],
         ),
@@ -39,9 +42,11 @@ def test_passes_are_in_the_order_of_the_phases(dynamic: bool, tile: int) -> None
             PhasePasses(dynamic_sizes=True),
             [
                 "split_constant_results",
+                "separate_destinations",
                 "decompose_dynamic_pads",
                 "insert_const_eval_barriers",
                 "mark_static_matmuls",
+                "copy_shared_storage",
                 "materialize_invariant_reduction_inputs",
                 "fix_workload_ordinals",
             ],

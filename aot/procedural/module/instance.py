@@ -8,7 +8,6 @@ from typing import Any
 from iree.compiler.ir import StringAttr
 
 from ...ir.builder import ModuleBuilder
-from ...ir.input_aliasing import mark_input_aliasing
 from ...ir.module import set_signature
 from ...ir.state_accessors import add_state_accessors, state_name
 from ...lowering.custom.expand import expand_custom_ops
@@ -64,7 +63,6 @@ class ModuleInstance:
         if expand:
             expand_custom_ops(self.builder.module_op)
         add_state_accessors(self.builder)
-        mark_input_aliasing(self.builder)
         lower_stateful_control_flow(self.builder)
         self.builder.finalize_construct()
 

@@ -207,11 +207,6 @@ def test_changed_arguments_of_a_body_are_copies(tmp_path: Path) -> None:
         assert_same(x, torch.ones(4))
 
 
-def test_operators_that_only_read_need_no_copies() -> None:
-    out = aot.export(Model(), args=(torch.zeros(3, 4),))
-    assert not out.signatures["main"].overwrites_inputs
-
-
 # Phases
 
 
