@@ -10,6 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from pelton import aot, runtime
+from pelton.codegen import PhasePasses
+from pelton.codegen.faults.shared_destinations import separate_destinations
+from pelton.codegen.faults.shared_storage import copy_shared_storage
 
 Program = Callable[..., Any]
 
@@ -231,6 +234,26 @@ class _State(nn.Module):
         self.values[0] -= 1
         self.count += 1
         return self.weight, self.table, self.keys, before, self.values, x.clone()
+
+
+@pytest.mark.parametrize(
+    ("missing", "program"),
+    [((copy_shared_storage, separate_destinations), _read_then_written(VIEWS["last rows"], WRITES["add_"])),
+     ((separate_destinations,), _shift)],
+    ids=["copies", "destinations"],
+)  # fmt: skip
+def test_compiler_still_shares_what_is_written(
+    missing: Any, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails once IREE copies what it must: the pass is obsolete then."""
+    others = [step for step in PhasePasses().pipeline() if step[1] not in missing]
+    monkeypatch.setattr(PhasePasses, "pipeline", lambda self: iter(others))
+    output = aot.export(program, args=(X,)).compile(isolate=False, cache_dir=None)
+    results = runtime.load(bytes(output.map_memory()))(X.clone())
+    wanted = program(X.clone())
+    if isinstance(wanted, Tensor):
+        results, wanted = (results,), (wanted,)
+    assert not all(map(torch.allclose, results, wanted))
 
 
 def test_results_belong_to_the_caller_and_state_to_the_program() -> None:
