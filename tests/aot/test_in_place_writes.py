@@ -51,6 +51,13 @@ def _read_then_written(view: Callable[[Tensor], Tensor], write: Callable[[Tensor
     return program
 
 
+def _last_of_a_sum(x: Tensor) -> Any:
+    s = x.sum(0)
+    before = s.exp()
+    s[-1:].add_(100)
+    return before, s, x * 2
+
+
 def _shift(x: Tensor) -> Tensor:
     y = x.clone()
     y[:, 1:] = x[:, :-1]
@@ -162,7 +169,7 @@ def _loop_of_a_shared_value(x: Tensor) -> Any:
 
 
 OTHERS: dict[str, Program] = {
-    "shift": _shift, "shift within": _shift_within, "swap": _swap,
+    "last of a sum": _last_of_a_sum, "shift": _shift, "shift within": _shift_within, "swap": _swap,
     "equal constants": _equal_constants, "a constant used again": _constant_used_again,
     "one result twice": _one_result_twice, "two writers": _two_writers_of_one_value,
     "mean by hand": _mean_by_hand, "into itself": _into_itself, "masks": _masks,
@@ -238,7 +245,7 @@ class _State(nn.Module):
 
 @pytest.mark.parametrize(
     ("missing", "program"),
-    [((copy_shared_storage, separate_destinations), _read_then_written(VIEWS["last rows"], WRITES["add_"])),
+    [((copy_shared_storage, separate_destinations), _last_of_a_sum),
      ((separate_destinations,), _shift)],
     ids=["copies", "destinations"],
 )  # fmt: skip
