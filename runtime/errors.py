@@ -89,6 +89,14 @@ class SignatureError(PeltonError, TypeError, ValueError):
     """A call does not fit the signature of the function: count, name, type, rank, size or range."""
 
 
+class IndexOutOfRangeError(PeltonError, IndexError):
+    """An index of a call is none of the dimension that it is for; what was returned is dropped."""
+
+
+INDEX_OUT_OF_RANGE = "index out of range in "
+"""How the message of a program's check of its indices begins."""
+
+
 class ParameterError(PeltonError, ValueError):
     """Parameters (weights) are missing, unknown, or of another type or shape than needed."""
 

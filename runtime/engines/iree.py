@@ -19,7 +19,15 @@ from ..call.binding import Binder
 from ..call.signature import SIGNATURE_KEY, ScalarSpec, Signature, TensorSpec
 from ..device import hal_arrays
 from ..device.devices import Device, open_devices, reason_of
-from ..errors import ArtifactError, DeviceError, ParameterError, PeltonError, SignatureError
+from ..errors import (
+    INDEX_OUT_OF_RANGE,
+    ArtifactError,
+    DeviceError,
+    IndexOutOfRangeError,
+    ParameterError,
+    PeltonError,
+    SignatureError,
+)
 
 _DEVICE_OF_BACKEND = {
     "llvm-cpu": "cpu",
@@ -314,6 +322,9 @@ def _runtime_error(name: str, error: Exception) -> PeltonError:
     text = reason_of(error)
     if "INVALID_ARGUMENT" in str(error) and "tensor" in text:
         return SignatureError(f"{name}(): the runtime refused an argument: {text}")
+    if INDEX_OUT_OF_RANGE in text:
+        stated = text[text.index(INDEX_OUT_OF_RANGE) :].partition("; [")[0]
+        return IndexOutOfRangeError(f"{name}(): {stated}")
     return PeltonError(f"{name}() failed at run time: {text}")
 
 

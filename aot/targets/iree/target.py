@@ -31,6 +31,7 @@ from ..base import Artifact, make_options
 from .errors import compile_error
 from .faults.group_norm import decompose_group_norm
 from .faults.half_attention import upcast_attention
+from .faults.index_bounds import bound_indices
 from .faults.nan_propagation import propagate_nans
 from .faults.range_reduction import replace_inexact_functions
 from .faults.splat_constants import outline_splat_constants
@@ -69,6 +70,7 @@ _COMMON_FLAGS = (
     "--iree-input-type=auto",
     "--iree-input-demote-f64-to-f32=false",
     "--iree-input-demote-i64-to-i32=false",
+    "--iree-opt-strip-assertions=false",  # checks of indices and sizes, which level 3 removes
 )
 
 
@@ -202,6 +204,7 @@ class IreeTarget:
             replace_inexact_functions(module_op)
         else:
             decompose_group_norm(module_op)
+        bound_indices(module_op)
         propagate_nans(module_op)
         outline_splat_constants(module_op)
         with tempfile.TemporaryDirectory(prefix="pelton-") as folder:

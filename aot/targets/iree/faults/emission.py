@@ -20,7 +20,7 @@ from ....ir.torch_types import TensorType
 FLOATS = ("f16", "bf16", "f32", "f64")
 """Element types of real numbers."""
 
-_NUMBERS_OF_TYPES = {"si32": 3, "f16": 5, "f32": 6, "f64": 7, "bf16": 15}
+_NUMBERS_OF_TYPES = {"si32": 3, "si64": 4, "f16": 5, "f32": 6, "f64": 7, "bf16": 15}
 """torch's numbers of element types (`c10/core/ScalarType.h`)."""
 
 Size = int | None
