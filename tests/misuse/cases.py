@@ -456,6 +456,18 @@ def load_for_a_missing_device(folder: Path) -> None:
     runtime.load(folder / "program.vmfb", device="toaster")
 
 
+@misuse(
+    runtime.IndexOutOfRangeError,
+    "index out of range in index",
+    "Give an index from 0 to the size less one; a negative one counts from the end where eager "
+    "lets it.",
+)
+def look_up_what_the_table_does_not_have(folder: Path) -> None:
+    places = aot.InputInfo((2,), torch.int64)
+    table = loaded(folder, lambda x, i: x[i], FOUR, places)
+    table(torch.ones(4), torch.tensor([0, 4]))
+
+
 # Procedures
 
 

@@ -20,6 +20,16 @@ def log_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Any:
     return NotImplemented if dtype is None else torch.log_softmax(x.to(dtype), dim)
 
 
+@FAMILY.decomposes(aten.prelu.default, reason="takes the last dimension for that of channels")
+def prelu(x: Tensor, weight: Tensor) -> Tensor:
+    """`prelu`: x, scaled where it is negative by one slope, or by that of its channel."""
+    if weight.numel() != 1 and x.dim() > 1:
+        weight = weight.reshape([1, -1] + [1] * (x.dim() - 2))
+    elif x.dim() == 0:
+        weight = weight.reshape([])
+    return torch.where(x > 0, x, weight * x)
+
+
 @FAMILY.decomposes(aten.softshrink.default, reason="wrong at the threshold and for NaN")
 def softshrink(x: Tensor, lambd: Any = 0.5) -> Tensor:
     """`softshrink`: x shrunk towards 0 by `lambd`."""

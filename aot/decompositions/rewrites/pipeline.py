@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch.fx import GraphModule
 
-from . import attention, comparisons, symint_arithmetic, views
+from . import attention, comparisons, scalars, symint_arithmetic, views
 from .constant_sizes import fix_constant_sizes
 from .empties import fill_empties
 from .inserter import Inserter, fake_mode_of
@@ -13,6 +13,7 @@ from .runtime_asserts import drop_checks
 RULES = {
     **dict.fromkeys(views.TARGETS, views.rewrite_view),
     **dict.fromkeys(attention.TARGETS, attention.rewrite_attention),
+    **dict.fromkeys(scalars.TARGETS, scalars.rewrite_scalar),
     **dict.fromkeys(comparisons.TARGETS, comparisons.rewrite_comparison),
     **dict.fromkeys(symint_arithmetic.TARGETS, symint_arithmetic.rewrite_number),
 }

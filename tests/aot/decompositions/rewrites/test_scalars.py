@@ -1,0 +1,26 @@
+"""Operators along a dimension, of tensors without one and of one element, beside eager torch."""
+
+import torch
+
+X = torch.tensor(0.7)
+
+OPERATORS = {
+    "softmax": lambda x: torch.softmax(x, -1),
+    "softmax of another type": lambda x: torch.softmax(x, 0, dtype=torch.float64),
+    "log_softmax": lambda x: torch.log_softmax(x, 0),
+    "var": lambda x: x.var(0, correction=0),
+    "var without freedom": lambda x: x.var(0),
+    "std": lambda x: x.std(0),
+    "var and mean": lambda x: torch.var_mean(x, 0, correction=0),
+    "gather": lambda x: x.gather(0, torch.zeros_like(x).long()),
+    "scatter": lambda x: x.scatter(0, torch.zeros_like(x).long(), 2.0),
+    "scatter of a tensor": lambda x: x.scatter(0, torch.zeros_like(x).long(), x * 3),
+    "scatter_add": lambda x: x.scatter_add(0, torch.zeros_like(x).long(), x),
+    "scatter_reduce": lambda x: x.scatter_reduce(0, torch.zeros_like(x).long(), x * 3, "amax"),
+    "prelu": lambda x: torch.prelu(-x, torch.tensor([0.2])),
+}
+
+
+def test_operators_along_a_dimension_of_one_element(check):
+    check(OPERATORS, [X])
+    check(OPERATORS, [X[None]])
