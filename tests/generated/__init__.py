@@ -1,0 +1,1 @@
+"""Generated programs: graphs of many operators, compiled and compared with eager PyTorch."""

@@ -1,0 +1,193 @@
+"""Operators of generated programs: pure ones, views, writes in place, control flow.
+
+Each takes tensors of any shape and raises where a shape does not fit, so that a program is chosen
+by trying. Attributes are plain numbers, so that a program can be written down.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+Attributes = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator of a generated program.
+
+    Attributes:
+        arity: How many tensors it takes.
+        apply: Computes the result of tensors and attributes.
+        ranges: The range that each attribute is drawn from, both ends included.
+        exact: Whether the result of exact numbers is exact in float32, as a sum of quarters is.
+        stable: Whether small changes of its operands change its result little.
+        floats: Whether it takes floating-point tensors only; None: any type.
+    """
+
+    arity: int
+    apply: Callable[..., Tensor]
+    ranges: tuple[tuple[int, int], ...] = ()
+    exact: bool = True
+    stable: bool = True
+    floats: bool | None = None
+
+    def draw(self, source: random.Random) -> Attributes:
+        """Draw attributes."""
+        return tuple(source.randint(low, high) for low, high in self.ranges)
+
+
+_DIM = (-2, 1)
+_PLACE = (-4, 4)
+
+
+def _small(x: Tensor) -> Tensor:
+    """Keep numbers small, so that sums and products of a few stay exact."""
+    return x.clamp(-64, 64) if x.dtype is not torch.bool else x
+
+
+def _index(i: Tensor, size: int) -> Tensor:
+    return i.to(torch.int64).reshape(-1) % size
+
+
+VIEWS: Mapping[str, Operator] = {
+    "transpose": Operator(1, lambda x, a, b: x.transpose(a, b), (_DIM, _DIM)),
+    "select": Operator(1, lambda x, d, i: x.select(d, i), (_DIM, (-2, 2))),
+    "slice": Operator(
+        1, lambda x, d, a, b: torch.ops.aten.slice.Tensor(x, d, a, b), (_DIM, _PLACE, _PLACE)
+    ),
+    "step": Operator(
+        1, lambda x, d, a, s: torch.ops.aten.slice.Tensor(x, d, a, None, s),
+        (_DIM, (0, 2), (1, 3)),
+    ),
+    "unsqueeze": Operator(1, lambda x, d: x.unsqueeze(d), ((-2, 1),)),
+    "squeeze": Operator(1, lambda x: x.squeeze()),
+    "flatten": Operator(1, lambda x: x.reshape(-1)),
+    "diagonal": Operator(1, lambda x, o: x.diagonal(o), ((-1, 1),)),
+    "unfold": Operator(1, lambda x, d, s, t: x.unfold(d, s, t), (_DIM, (1, 3), (1, 2))),
+    "expand": Operator(1, lambda x, k: x.expand(k, *x.shape), ((1, 3),)),
+    "movedim": Operator(1, lambda x, a, b: x.movedim(a, b), (_DIM, _DIM)),
+}  # fmt: skip
+
+PURE: Mapping[str, Operator] = {
+    "add": Operator(2, lambda x, y: _small(x + y)),
+    "sub": Operator(2, lambda x, y: _small(x - y)),
+    "mul": Operator(2, lambda x, y: _small(x * y)),
+    "maximum": Operator(2, torch.maximum),
+    "minimum": Operator(2, torch.minimum),
+    "neg": Operator(1, lambda x: -x),
+    "abs": Operator(1, torch.abs),
+    "relu": Operator(1, torch.relu),
+    "plus": Operator(1, lambda x, a: _small(x + a), ((-3, 3),)),
+    "times": Operator(1, lambda x, a: _small(x * a), ((-3, 3),)),
+    "clone": Operator(1, torch.clone),
+    "sign": Operator(1, torch.sign, stable=False),
+    "floor": Operator(1, torch.floor, stable=False, floats=True),
+    "greater": Operator(2, lambda x, y: x > y, stable=False),
+    "equal": Operator(2, lambda x, y: x == y, stable=False),
+    "where": Operator(3, lambda c, x, y: torch.where(c > 0, x, y), stable=False),
+    "masked_fill": Operator(1, lambda x, a: x.masked_fill(x > a, a), ((-2, 2),)),
+    "float": Operator(1, lambda x: x.to(torch.float32)),
+    "int64": Operator(1, lambda x: x.to(torch.int64), stable=False),
+    "int32": Operator(1, lambda x: x.to(torch.int32), stable=False),
+    "bool": Operator(1, lambda x: x.to(torch.bool), stable=False),
+    "sigmoid": Operator(1, torch.sigmoid, exact=False, floats=True),
+    "sine": Operator(1, torch.sin, exact=False, floats=True),
+    "softmax": Operator(1, lambda x, d: x.softmax(d), (_DIM,), exact=False, floats=True),
+    "mean": Operator(1, lambda x, d: x.mean(d), (_DIM,), exact=False, floats=True),
+    "norm": Operator(
+        1, lambda x: torch.nn.functional.layer_norm(x, x.shape[-1:]), exact=False, floats=True
+    ),
+    "sum": Operator(1, lambda x, d: _small(x.sum(d)), (_DIM,)),
+    "sum keeping": Operator(1, lambda x, d: _small(x.sum(d, keepdim=True)), (_DIM,)),
+    "sum of all": Operator(1, lambda x: _small(x.sum())),
+    "amax": Operator(1, lambda x, d: x.amax(d), (_DIM,)),
+    "amin keeping": Operator(1, lambda x, d: x.amin(d, keepdim=True), (_DIM,)),
+    "argmax": Operator(1, lambda x, d: x.argmax(d), (_DIM,), stable=False),
+    "any": Operator(1, lambda x, d: (x > 0).any(d), (_DIM,), stable=False),
+    "cumsum": Operator(1, lambda x, d: _small(x.cumsum(d)), (_DIM,)),
+    "sort": Operator(1, lambda x, d: torch.sort(x, dim=d, stable=True)[0], (_DIM,)),
+    "argsort": Operator(
+        1, lambda x, d: torch.argsort(x, dim=d, stable=True), (_DIM,), stable=False
+    ),
+    "flip": Operator(1, lambda x, d: x.flip(d), (_DIM,)),
+    "roll": Operator(1, lambda x, s, d: x.roll(s, d), ((-7, 7), _DIM)),
+    "tril": Operator(1, lambda x, o: x.tril(o), ((-1, 1),)),
+    "repeat": Operator(1, lambda x, a: x.repeat(a, *[1] * (x.dim() - 1)), ((1, 2),)),
+    "cat": Operator(2, lambda x, y, d: torch.cat([x, y], d), (_DIM,)),
+    "stack": Operator(2, lambda x, y, d: torch.stack([x, y], d), (_DIM,)),
+    "pad": Operator(
+        1, lambda x, a, b: torch.nn.functional.pad(x, (a, b), value=1.5), ((-1, 2), (0, 2))
+    ),
+    "matmul": Operator(2, lambda x, y: _small(x @ y), floats=True),
+    "index": Operator(2, lambda x, i: x[_index(i, x.shape[0])]),
+    "index_select": Operator(
+        2, lambda x, i, d: x.index_select(d, _index(i, x.shape[d])), (_DIM,)
+    ),
+    "gather": Operator(
+        2, lambda x, i, d: x.gather(d, i.to(torch.int64) % x.shape[d]), (_DIM,)
+    ),
+    "index_add": Operator(
+        2, lambda x, i, d: _small(x.index_add(d, _index(i, x.shape[d]), x[: i.numel()])), (_DIM,)
+    ),
+    "index_put": Operator(
+        3, lambda x, i, y: x.index_put((_index(i, x.shape[0]),), y, accumulate=True)
+    ),
+    "scatter_add": Operator(
+        2, lambda x, i, d: _small(x.scatter_add(d, i.to(torch.int64) % x.shape[d], x)), (_DIM,)
+    ),
+    "zeros": Operator(1, lambda x: torch.zeros(x.shape)),
+    "zeros_like": Operator(1, torch.zeros_like),
+    "full": Operator(1, lambda x, a: torch.full(x.shape, float(a)), ((0, 2),)),
+    "arange": Operator(1, lambda x, d: torch.arange(x.shape[d]), (_DIM,)),
+    "eye": Operator(1, lambda x, d: torch.eye(x.shape[d]), (_DIM,)),
+}  # fmt: skip
+
+WRITES: Mapping[str, Operator] = {
+    "add_": Operator(1, lambda v, a: v.add_(a), ((-3, 3),)),
+    "mul_": Operator(1, lambda v, a: v.mul_(a), ((-2, 2),)),
+    "fill_": Operator(1, lambda v, a: v.fill_(a), ((-3, 3),)),
+    "zero_": Operator(1, lambda v: v.zero_()),
+    "masked_fill_": Operator(1, lambda v, a: v.masked_fill_(v > a, a), ((-2, 2),)),
+    "flip_": Operator(1, lambda v, d: v.copy_(v.flip(d)), (_DIM,)),
+    "shift_": Operator(1, lambda v: v[1:].copy_(v[:-1].clone())),
+    "copy_": Operator(2, lambda v, y: v.copy_(y)),
+    "add_ of": Operator(2, lambda v, y: v.add_(y)),
+    "index_fill_": Operator(
+        2, lambda v, i, a: v.index_fill_(0, _index(i, v.shape[0]), float(a)), ((-2, 2),)
+    ),
+    "last_": Operator(1, lambda v, a: v[-1:].add_(a), ((1, 9),)),
+    "rows_": Operator(1, lambda v, a: v.__setitem__([0, -1], a) or v, ((-3, 3),)),
+}  # fmt: skip
+"""Operators that write to a view of a tensor that the program has made."""
+
+
+def _cond(c: Tensor, x: Tensor, a: int) -> Tensor:
+    result: Tensor = torch.cond(
+        c.sum() > a, lambda x: x.flip(0) + 1, lambda x: torch.cat([x[1:], x[:1]]) * 2, (x,)
+    )
+    return _small(result)
+
+
+def _loop(x: Tensor, a: int) -> Tensor:
+    def body(i: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        y = y.clone()
+        y[1:] = y[:-1].clone() + 1
+        return i + 1, y
+
+    result: Tensor = torch._higher_order_ops.while_loop(
+        lambda i, y: i < a, body, (torch.tensor(0), x)
+    )[1]
+    return _small(result)
+
+
+FLOW: Mapping[str, Operator] = {
+    "cond": Operator(2, _cond, ((-2, 2),), stable=False),
+    "while_loop": Operator(1, _loop, ((0, 4),)),
+}  # fmt: skip
+
+OPERATORS: Mapping[str, Operator] = {**VIEWS, **PURE, **WRITES, **FLOW}
