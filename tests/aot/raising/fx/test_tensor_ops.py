@@ -181,6 +181,20 @@ def test_an_update_of_all_is_the_update() -> None:
         "tensor<3xf32>",
     )
     assert run(text, torch.zeros(3), torch.ones(3))[0].tolist() == [1, 1, 1]
+    assert targets_of(raised(text)) == ["aten.clone.default"]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4])
+def test_a_length_is_counted_from_where_the_slice_starts(rows: int) -> None:
+    text = body(
+        """
+        %s = tensor.extract_slice %x[2, 0] [%n, 4] [1, 1] : tensor<6x4xf32> to tensor<?x4xf32>
+        return %s : tensor<?x4xf32>
+        """,
+        "%x: tensor<6x4xf32>, %n: index",
+        "tensor<?x4xf32>",
+    )
+    assert torch.equal(run(text, X, rows)[0], X[2 : 2 + rows])
 
 
 @pytest.mark.parametrize(("n", "start"), [(2, 0), (2, 1), (0, 1), (6, 0)])

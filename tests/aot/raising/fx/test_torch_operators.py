@@ -12,7 +12,9 @@ from torch import nn
 
 from pelton import aot
 from pelton.aot.raising.fx import open_source, raise_function
+from pelton.aot.raising.fx.torch_operators import overload_of
 from tests.aot.raising.oracles import assert_all_equal
+from tests.aot.raising.texts import body, raised, run, same, targets_of
 from tests.programs import assert_same
 
 DTYPES = (
@@ -140,3 +142,171 @@ def test_a_recurrent_network(tmp_path: Path) -> None:
         warnings.filterwarnings("ignore", "The tensor attributes")
         out = aot.export(model, args=(x,))
     assert_all_equal(out, tmp_path, model, [x])
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("torch.aten.add.Tensor", "aten.add.Tensor"), ("torch.aten.relu", "aten.relu.default"),
+        ("torch.aten.index.Tensor_hacked_twin", "aten.index.Tensor"),
+        ("torch.aten.index_put.hacked_twin", "aten.index_put.default"),
+        ("torch.prims.squeeze", "prims.squeeze.default"), ("torch.aten.nothing", "None"),
+        ("torch.aten.add.Nothing", "None"), ("torch.nothing.add", "None"), ("torch.aten", "None"),
+    ],
+)  # fmt: skip
+def test_operators_are_found_by_their_names_in_the_dialect(name: str, expected: str) -> None:
+    assert str(overload_of(name)) == expected
+
+
+def test_enumerations_are_decoded_and_defaults_left_out() -> None:
+    text = body(
+        """
+        %f16 = torch.constant.int 5
+        %no = torch.constant.bool false
+        %none = torch.constant.none
+        %a = torch.aten.to.dtype %x, %f16, %no, %no, %none : !torch.vtensor<[2],f32>, !torch.int,
+          !torch.bool, !torch.bool, !torch.none -> !torch.vtensor<[2],f16>
+        %contiguous = torch.constant.int 0
+        %b = torch.aten.clone %a, %contiguous
+          : !torch.vtensor<[2],f16>, !torch.int -> !torch.vtensor<[2],f16>
+        %dim = torch.constant.int 0
+        %c = torch.aten.sum %b, %none
+          : !torch.vtensor<[2],f16>, !torch.none -> !torch.vtensor<[],f16>
+        return %b, %c : !torch.vtensor<[2],f16>, !torch.vtensor<[],f16>
+        """,
+        "%x: !torch.vtensor<[2],f32>",
+        "!torch.vtensor<[2],f16>, !torch.vtensor<[],f16>",
+    )
+    b, c = run(text, torch.tensor([1.0, 2.0]))
+    assert same(b, [1.0, 2.0], torch.float16)
+    assert same(c, 3.0, torch.float16)
+    convert, clone, total = (
+        node for node in raised(text).graph_module.graph.nodes if node.op == "call_function"
+    )
+    assert convert.args[1] is torch.float16
+    assert clone.kwargs == {"memory_format": torch.contiguous_format}
+    assert total.kwargs == {}
+
+
+def test_an_operator_with_several_results_gives_each_its_type() -> None:
+    text = body(
+        """
+        %zero = torch.constant.int 0
+        %no = torch.constant.bool false
+        %a, %b = torch.aten.max.dim %x, %zero, %no : !torch.vtensor<[3],f32>, !torch.int,
+          !torch.bool -> !torch.vtensor<[],f32>, !torch.vtensor<[],si64>
+        return %b, %a : !torch.vtensor<[],si64>, !torch.vtensor<[],f32>
+        """,
+        "%x: !torch.vtensor<[3],f32>",
+        "!torch.vtensor<[],si64>, !torch.vtensor<[],f32>",
+    )
+    place, value = run(text, torch.tensor([1.0, 5.0, 2.0]))
+    assert same(place, 1, torch.int64)
+    assert same(value, 5.0, torch.float32)
+
+
+def test_a_size_is_known_where_the_type_says_it_and_read_where_not() -> None:
+    text = body(
+        """
+        %last = torch.constant.int -1
+        %zero = torch.constant.int 0
+        %a = torch.aten.size.int %x, %zero : !torch.vtensor<[?,4],f32>, !torch.int -> !torch.int
+        %b = torch.aten.size.int %x, %last : !torch.vtensor<[?,4],f32>, !torch.int -> !torch.int
+        %c = torch.aten.dim %x : !torch.vtensor<[?,4],f32> -> !torch.int
+        %d = torch.aten.numel %x : !torch.vtensor<[?,4],f32> -> !torch.int
+        return %a, %b, %c, %d : !torch.int, !torch.int, !torch.int, !torch.int
+        """,
+        "%x: !torch.vtensor<[?,4],f32>",
+        "!torch.int, !torch.int, !torch.int, !torch.int",
+    )
+    for rows in (0, 1, 3):
+        assert [value.item() for value in run(text, torch.zeros(rows, 4))] == [rows, 4, 2, 4 * rows]
+    assert targets_of(raised(text)).count("aten.sym_size.int") == 1
+
+
+@pytest.mark.parametrize("dtype", ["si64", "f32"])
+def test_a_tensor_of_a_number_is_true_unless_it_is_zero(dtype: str) -> None:
+    text = body(
+        f"""
+        %c = torch.aten.Bool.Tensor %x : !torch.vtensor<[],{dtype}> -> !torch.bool
+        %r = torch.prim.If %c -> (!torch.vtensor<[],{dtype}>) {{
+          torch.prim.If.yield %x : !torch.vtensor<[],{dtype}>
+        }} else {{
+          torch.prim.If.yield %y : !torch.vtensor<[],{dtype}>
+        }}
+        return %r : !torch.vtensor<[],{dtype}>
+        """,
+        f"%x: !torch.vtensor<[],{dtype}>, %y: !torch.vtensor<[],{dtype}>",
+        f"!torch.vtensor<[],{dtype}>",
+    )
+    kind = torch.int64 if dtype == "si64" else torch.float32
+    for value, expected in ((0, 9), (-2, -2)):
+        found = run(text, torch.tensor(value, dtype=kind), torch.tensor(9, dtype=kind))
+        assert found[0].item() == expected
+
+
+def test_a_number_that_only_a_run_tells_is_added_as_a_tensor_of_the_type() -> None:
+    text = body(
+        """
+        %one = torch.constant.int 1
+        %n = torch.aten.Float.Tensor %y : !torch.vtensor<[],f64> -> !torch.float
+        %a = torch.aten.add.Scalar %x, %n, %one : !torch.vtensor<[2],f16>, !torch.float, !torch.int
+          -> !torch.vtensor<[2],f16>
+        %b = torch.aten.mul.Scalar %a, %n
+          : !torch.vtensor<[2],f16>, !torch.float -> !torch.vtensor<[2],f16>
+        return %b : !torch.vtensor<[2],f16>
+        """,
+        "%x: !torch.vtensor<[2],f16>, %y: !torch.vtensor<[],f64>",
+        "!torch.vtensor<[2],f16>",
+    )
+    x = torch.tensor([1.0, 2.0], dtype=torch.half)
+    assert same(run(text, x, torch.tensor(3.0, dtype=torch.float64))[0], [12.0, 15.0], torch.half)
+    assert "aten.add.Tensor" in targets_of(raised(text))
+
+
+@pytest.mark.parametrize("rank", [2, 3, 4])
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_of_fewer_dimensions_is_that_of_four(rank: int, masked: bool) -> None:
+    sizes = [1] * (rank - 3) + [2] * (rank > 2) + [3, 4]
+    kind = f"!torch.vtensor<{str(sizes).replace(' ', '')},f32>"
+    square = str([*sizes[:-1], 3]).replace(" ", "")
+    mask = f"!torch.vtensor<{square},f32>" if masked else "!torch.none"
+    text = body(
+        f"""
+        %none = torch.constant.none
+        %p = torch.constant.float 0.0
+        %no = torch.constant.bool false
+        %scale = torch.constant.float 0.5
+        %a = torch.aten.scaled_dot_product_attention %q, %k, %v, {"%m" if masked else "%none"},
+          %p, %no, %scale, %no
+          : {kind}, {kind}, {kind}, {mask}, !torch.float, !torch.bool, !torch.float, !torch.bool
+          -> {kind}
+        return %a : {kind}
+        """,
+        f"%q: {kind}, %k: {kind}, %v: {kind}" + (f", %m: {mask}" if masked else ""),
+        kind,
+    )
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(sizes, generator=generator) for _ in range(3))
+    given = [torch.randn([*sizes[:-1], 3], generator=generator)] if masked else []
+    (found,) = run(text, q, k, v, *given)
+    wanted = nn.functional.scaled_dot_product_attention(q, k, v, *given, scale=0.5)
+    torch.testing.assert_close(found, wanted)
+
+
+def test_an_assertion_of_the_program_stops_with_its_message() -> None:
+    text = body(
+        """
+        %two = torch.constant.int 2
+        %c = torch.aten.lt.int %n, %two : !torch.int, !torch.int -> !torch.bool
+        %m = torch.constant.str "n is too large"
+        %i = torch.aten.Int.bool %c : !torch.bool -> !torch.int
+        torch.aten._assert_scalar %i, %m : !torch.int, !torch.str
+        return %n : !torch.int
+        """,
+        "%n: !torch.int",
+        "!torch.int",
+    )
+    assert run(text, 1)[0].item() == 1
+    with pytest.raises(aot.PeltonError, match="n is too large"):
+        run(text, 2)
