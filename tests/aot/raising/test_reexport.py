@@ -54,7 +54,7 @@ def test_the_optimal_sizes_come_first_and_then_such_that_differ() -> None:
 def test_an_example_is_no_size_that_torch_takes_for_special_where_it_may(
     dim: Dim, size: int
 ) -> None:
-    assert sizes_of(dim)[-1] == {"n": size}
+    assert sizes_of(dim) == [{"n": size}]
 
 
 def test_sizes_run_out_where_bounds_are_narrow() -> None:
