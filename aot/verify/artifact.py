@@ -165,11 +165,12 @@ def _as_input(value: Any, port: Any) -> Any:
 
 
 def _set_buffers(module: torch.nn.Module, state: Mapping[str, torch.Tensor]) -> None:
+    """Write state to the buffers of a traced module, whose names may have another path before."""
     with torch.no_grad():
         for name, buffer in module.named_buffers():
-            for known, value in state.items():
-                if name == known or name.endswith(f".{known}"):
-                    buffer.copy_(value)
+            ends = [known for known in state if f".{name}".endswith(f".{known}")]
+            if ends:
+                buffer.copy_(state[max(ends, key=len)])
 
 
 def _noting(report: Report, note: str) -> Report:

@@ -45,14 +45,23 @@ def flat_program(eager: EagerProgram, signature: Signature) -> Raised:
     captured = capture_call(eager.find(), eager.arguments)
     with tracing_settings():
         module = captured.program.module(check_guards=False)
-        if captured.program.graph_signature.buffers_to_mutate:
-            module = copy.deepcopy(module)  # its buffers are the user's
+    _copy_buffers(module)
     leaves = [
         (path, leaf)
         for path, leaf in signature.named_inputs()
         if not isinstance(leaf, ConstantSpec)
     ]
     return Raised(signature.name, module, signature, tuple(_port(*leaf) for leaf in leaves), ())
+
+
+def _copy_buffers(module: torch.nn.Module) -> None:
+    """Give a module, whose buffers are the user's and which may write to them, copies of them."""
+    copies: dict[torch.Tensor, torch.Tensor] = {}
+    for part in module.modules():
+        for name, buffer in [*part.named_buffers(recurse=False)]:
+            if buffer not in copies:
+                copies[buffer] = buffer.detach().clone()
+            setattr(part, name, copies[buffer])
 
 
 def eager_program(program: Any, signature: Signature, sizes: Mapping[str, int]) -> EagerProgram:

@@ -176,6 +176,8 @@ class _Numbers:
 def _python(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_python, value))}]"
+    if isinstance(value, torch.device):
+        return f"torch.device({str(value)!r})"
     if isinstance(value, float) and value != value:
         return "float('nan')"
     if value in (float("inf"), float("-inf")) and isinstance(value, float):

@@ -126,6 +126,8 @@ class _Body:
         reached = self._reach(self._next[first], around)
         members = frozenset(b for b in reached if first in self._reach(self._next[b], around))
         members |= {first}
+        if members >= {target for member in members for target in self._next[member]}:
+            raise _unstructured(self._last[first])
 
         def before(carried: Sequence[Node]) -> Operation:
             self._bind(block, carried)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from iree.compiler.ir import Operation, Type
+from iree.compiler.ir import FunctionType, Operation, Type, TypeAttr
 
 from pelton.runtime.call import sizes
 from pelton.runtime.call.dtypes import dtype_of
@@ -23,10 +23,9 @@ def plain_signature(name: str, op: Operation) -> Signature:
     Raises:
         UnsupportedOpError: A type has no form in torch.
     """
-    block = op.regions[0].blocks[0]
-    inputs = [_leaf(value.type, f"arg{i}_dim") for i, value in enumerate(block.arguments)]
-    returned = list(block.operations)[-1].operation.operands
-    results = [_leaf(value.type, "") for value in returned]
+    type_ = FunctionType(TypeAttr(op.attributes["function_type"]).value)
+    inputs = [_leaf(given, f"arg{i}_dim") for i, given in enumerate(type_.inputs)]
+    results = [_leaf(returned, "") for returned in type_.results]
     names = [
         size
         for leaf in inputs

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import torch
 from iree.compiler.ir import Block, Operation, Type, Value
+from torch import fx
 from torch.fx import Node
 
 from ...compat.symbolic import check
@@ -21,6 +22,9 @@ from .source import Global, ModuleSource
 from .types import tensor_type, value_dtype
 
 aten = torch.ops.aten
+
+_OF_MODULES = frozenset(dir(fx.GraphModule(torch.nn.Module(), fx.Graph())))
+"""What graph modules have themselves, such as `graph` and `code`: no weight can be called so."""
 
 Handler: TypeAlias = "Callable[[Raiser, Operation], None]"
 """Raises one operation: reads its operands, adds to the graph, binds its results."""
@@ -167,8 +171,12 @@ class Raiser:
 
     def unique(self, base: str) -> str:
         """Return a new name for an attribute of a graph."""
-        number = self._names[base] = self._names.get(base, -1) + 1
-        return base if number == 0 else f"{base}_{number}"
+        name = base
+        while name in self._names:
+            self._names[base] += 1
+            name = f"{base}_{self._names[base]}"
+        self._names[name] = 0
+        return name
 
     def constant(self, tensor: torch.Tensor) -> Node:
         """Return the node of a tensor that the graph owns."""
@@ -240,7 +248,8 @@ class Raiser:
                 node = self.root.placeholder(name, item.storage)
                 self.weights[item.symbol] = node
             else:
-                name = self.unique(identifier(item.name))
+                name = identifier(item.name)
+                name = self.unique(f"weight_{name}" if name in _OF_MODULES else name)
                 node = self.root.attribute(name, self.source.initial(item), item.storage)
             self._loaded[item.symbol] = node
         return self._loaded[item.symbol]

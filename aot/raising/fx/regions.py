@@ -15,7 +15,7 @@ import torch
 from torch.fx import Node
 
 from .raiser import Raiser
-from .scope import Scope, dtype_of
+from .scope import Scope, dtype_of, typed
 from .source import Global
 
 aten = torch.ops.aten
@@ -23,18 +23,26 @@ aten = torch.ops.aten
 
 @dataclass(frozen=True)
 class _Region:
-    """The finished graph of a branch or loop body, and the outer values that it takes."""
+    """The graph of a branch or loop body, and its results in that graph.
+
+    Results are made of their own as soon as the body is raised: one that comes from outside is
+    captured by that, and all regions of an operation must know what any of them captures.
+    """
 
     scope: Scope
     outputs: Sequence[Node]
+    only_acts: bool = False
+
+    @classmethod
+    def of(cls, scope: Scope, outputs: Sequence[Node], only_acts: bool = False) -> _Region:
+        return cls(scope, _distinct(scope, outputs), only_acts)
 
     def finish(self, raiser: Raiser, name: str, captured: Sequence[Node], single: bool) -> Node:
         """Add it to the surrounding graph with inputs for all of `captured`, in their order."""
         inside = [self.scope.use(outer) for outer in captured]
         own = [node for node in self.scope.graph.nodes if node.op == "placeholder"]
         self.scope.order([*(node for node in own if node not in inside), *inside])
-        outputs = _distinct(self.scope, self.outputs)
-        module = self.scope.finish(outputs[0] if single else tuple(outputs))
+        module = self.scope.finish(self.outputs[0] if single else tuple(self.outputs))
         return raiser.scope.attribute(raiser.unique(name), module)
 
 
@@ -44,7 +52,7 @@ def _distinct(scope: Scope, outputs: Sequence[Node]) -> list[Node]:
     for output in outputs:
         inside = scope.use(output)
         if inside.op == "placeholder" or inside in made:
-            inside = scope.call(aten.clone.default, (inside,), {})
+            inside = typed(scope.call(aten.clone.default, (inside,), {}), dtype_of(inside))
         made.append(inside)
     return made
 
@@ -85,8 +93,8 @@ def choose(
     inputs = tuple(_separate(raiser, captured))
     node = raiser.emit(torch.ops.higher_order.cond, condition, *modules, inputs)
     dtypes = [dtype_of(output) for output in regions[0].outputs]
-    count = len(dtypes) - len(stored)
-    items = _items(raiser, node, dtypes)
+    items = [] if regions[0].only_acts else _items(raiser, node, dtypes)
+    count = len(items) - len(stored)
     raiser.state.update(zip((item.symbol for item in stored), items[count:], strict=True))
     raiser.emit_effect(operator.getitem, node, 0)
     return items[:count]
@@ -97,8 +105,11 @@ def _branch(
 ) -> _Region:
     with raiser.nested() as scope:
         outputs = [*branch(), *(raiser.current(item) for item in stored)]
-        # torch has no branches without results; one that only acts gives a number nobody uses.
-        return _Region(scope, outputs or [raiser.as_tensor(0, torch.int64)])
+        if outputs:
+            return _Region.of(scope, outputs)
+        # torch has no branches without results: one that only acts gives a number nobody uses.
+        unused = raiser.as_tensor(0, torch.int64)
+        return _Region.of(scope, [unused], only_acts=True)
 
 
 def _items(raiser: Raiser, node: Node, dtypes: Sequence[Any]) -> list[Node]:
@@ -157,7 +168,7 @@ class Loop:
             count = len(self.initial)
             symbols = (item.symbol for item in self.stored)
             raiser.state.update(zip(symbols, inputs[count:], strict=True))
-            return _Region(scope, compute(raiser, inputs[:count]))
+            return _Region.of(scope, compute(raiser, inputs[:count]))
 
     def _holds(self, raiser: Raiser, carried: Sequence[Node]) -> list[Node]:
         return [raiser.as_tensor(self.condition(carried), torch.bool)]

@@ -50,6 +50,9 @@ def _from_elements(raiser: Raiser, op: Operation) -> None:
     if not shape:
         raiser.bind(op, elements[0])
         return
+    if not elements:
+        raiser.bind(op, _filled(raiser, shape, 0, dtype))
+        return
     stacked = raiser.emit(aten.stack.default, elements, dtype=dtype)
     raiser.bind(op, raiser.emit(aten.reshape.default, stacked, shape, dtype=dtype))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iree.compiler.ir import (
+    BoolAttr,
     FloatAttr,
     InsertionPoint,
     IntegerAttr,
@@ -45,7 +46,9 @@ def number_of(value: Value) -> float | None:
     if not isinstance(value, OpResult):
         return None
     owner = value.owner
-    if owner.name in ("torch.constant.int", "torch.constant.bool"):
+    if owner.name == "torch.constant.bool":
+        return int(BoolAttr(owner.attributes["value"]).value)
+    if owner.name == "torch.constant.int":
         return int(IntegerAttr(owner.attributes["value"]).value)
     if owner.name == "torch.constant.float":
         return float(FloatAttr(owner.attributes["value"]).value)

@@ -59,6 +59,14 @@ def test_no_result_is_none() -> None:
     assert signature("func.func @f() { return }").result_tree is None
 
 
+def test_results_are_those_of_the_function_and_not_what_its_first_block_hands_on() -> None:
+    found = signature(
+        "func.func @f(%c: i1, %a: i32) -> tensor<2xf32> { cf.cond_br %c, ^a(%a : i32), ^a(%a : i32)"
+        " ^a(%b: i32): %r = arith.constant dense<0.0> : tensor<2xf32> return %r : tensor<2xf32> }"
+    )
+    assert str(found) == "f(arg0: bool, arg1: int) -> (float32[2])"
+
+
 @pytest.mark.parametrize(
     ("type_", "kind"),
     [("i64", "int"), ("index", "int"), ("f64", "float"), ("i1", "bool"), ("!torch.float", "float")],

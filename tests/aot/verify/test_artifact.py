@@ -1,3 +1,5 @@
+"""Verification of artifacts: from the file to the report, and to the search for a fault."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -7,6 +9,8 @@ import pytest
 import torch
 
 from pelton import aot, runtime
+from pelton.aot.raising.fx import Port
+from pelton.aot.verify import artifact
 
 BATCH = aot.NamedDimension("batch", 1, 2, 4)
 LENGTH = aot.NamedDimension("length", 1, 5, 9)
@@ -238,3 +242,49 @@ def test_a_checked_function_is_compared_before_it_is_returned() -> None:
 def test_what_is_no_option_is_refused(given: Any) -> None:
     with pytest.raises(aot.ExportError, match=r"expected True, False or aot\.Numerics"):
         aot.export(RELU, args=[rows()]).verify(numerics=given)
+
+
+# What a search for the first operator that differs starts from.
+
+
+def buffers(**values: torch.Tensor) -> torch.nn.Module:
+    outer, inner = torch.nn.Module(), torch.nn.Module()
+    outer.add_module("inner", inner)
+    for name, value in values.items():
+        owner = inner if name.startswith("inner_") else outer
+        owner.register_buffer(name.removeprefix("inner_"), value.clone())
+    return outer
+
+
+@pytest.mark.parametrize("order", [("total", "inner.total"), ("inner.total", "total")])
+def test_buffers_whose_names_end_alike_get_their_own_state(order: tuple[str, str]) -> None:
+    state = {"total": torch.ones(2), "inner.total": torch.full((3,), 5.0)}
+    module = buffers(total=torch.zeros(2), inner_total=torch.zeros(3))
+    artifact._set_buffers(module, {name: state[name] for name in order})
+    assert module.total.tolist() == [1, 1]
+    assert module.inner.total.tolist() == [5, 5, 5]
+
+
+def test_a_buffer_below_a_root_has_the_state_of_its_path() -> None:
+    module = torch.nn.Module()
+    module.add_module("root", buffers(inner_total=torch.zeros(1), other=torch.zeros(1)))
+    state = {"total": torch.tensor([7.0]), "inner.total": torch.tensor([2.0])}
+    artifact._set_buffers(module, state)
+    assert (module.root.inner.total.item(), module.root.other.item()) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scalar", "value", "expected"),
+    [
+        (torch.int64, True, 3, 3), (torch.float64, True, 0.5, torch.tensor(0.5).double()),
+        (torch.bool, True, True, torch.tensor(True)),
+    ],
+    ids=["int", "float", "bool"],
+)  # fmt: skip
+def test_numbers_are_given_to_a_graph_as_it_takes_them(
+    dtype: torch.dtype, scalar: bool, value: Any, expected: Any
+) -> None:
+    port = Port("n", "user", "n", dtype, (), is_scalar=scalar)
+    found = artifact._as_input(value, port)
+    assert type(found) is type(expected)
+    assert found == expected
