@@ -12,7 +12,6 @@ from iree.compiler.ir import Context, Module
 from pelton import aot
 from pelton.aot import CompiledModule
 from pelton.aot.procedural.calls.captured import ProgramTable
-
 from tests.programs import check_ir
 
 
