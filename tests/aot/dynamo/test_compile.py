@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch._subclasses import FakeTensorMode
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -56,6 +58,18 @@ def test_tensors_on_another_device_are_refused() -> None:
             traced(lambda x, y: [x + 1, y + 1], torch.zeros(2), torch.zeros(2, device="meta")),
             options,
         )
+
+
+def test_tensors_on_two_devices_of_the_kind_are_refused() -> None:
+    graph = torch.fx.Graph()
+    with FakeTensorMode():
+        for number in range(2):
+            node = graph.placeholder(f"x{number}")
+            node.meta["val"] = torch.empty(2, device=f"cuda:{number}")
+    graph.output([])
+    options = dataclasses.replace(read_options(None, None, "cpu"), device="cuda")
+    with pytest.raises(UnsupportedOpError, match="tensors on cuda:0, cuda:1; target"):
+        refuse_devices(GraphModule(torch.nn.Module(), graph), options)
 
 
 def test_a_graph_is_prepared_without_being_changed() -> None:

@@ -75,6 +75,15 @@ def test_a_tied_argument_has_another_key() -> None:
     assert list(_key_of(tied)) != key(*args)
 
 
+def test_arguments_that_are_tied_to_others_have_another_key() -> None:
+    keys = []
+    for first in (0, 1):
+        found = arguments_of(tensor(2), tensor(2), z=tensor(2), ties={2: first})
+        found.inputs = found.inputs[:2]
+        keys.append(list(_key_of(found)))
+    assert keys[0] != keys[1]
+
+
 @pytest.mark.parametrize(
     ("one", "other", "equal"),
     [

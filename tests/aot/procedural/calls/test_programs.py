@@ -113,6 +113,19 @@ def test_arguments_that_the_function_does_not_take_are_refused_at_the_users_line
         assert len(ProgramTable.of(trace.module_builder)) == 0
 
 
+def fails(x: Any) -> Any:
+    raise ValueError("not today")
+
+
+def test_an_error_of_the_function_keeps_its_own_line() -> None:
+    with tracing(aot.AbstractTensor(2)) as trace:
+        with pytest.raises(aot.ExportError, match="not today") as caught:
+            call_function(trace, fails, trace.proxy_posargs, {})
+        assert "calling fails" not in str(caught.value)
+        assert caught.value.location is not None
+        assert caught.value.location.line == fails.__code__.co_firstlineno + 1
+
+
 def test_a_module_takes_the_arguments_of_its_forward() -> None:
     with tracing(aot.AbstractTensor(2)) as trace:
         arguments = flattened(trace, function=torch.nn.ReLU(), input=trace.proxy_posargs[0])
