@@ -44,7 +44,8 @@ class ProgramMember:
         self.signature = signature_of_program(exported, program, name)
         self._builder = builder
         self._name = name
-        results = [None] * len(self.signature.results)  # constants are among the program's outputs
+        # None of a constant either: constants are among the program's outputs.
+        results: list[ConstantSpec | None] = [None] * len(self.signature.results)
         arguments = Arguments(self.signature.parameters, [], [])
         tree = self.signature.result_tree
         self._program = program
