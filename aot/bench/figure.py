@@ -12,7 +12,7 @@ from typing import Any
 from pelton.runtime.files import StrPath, atomic_write
 
 from ..spec.errors import ArtifactError, MissingDependencyError
-from .report import FAILED, Report, Row
+from .report import FAILED, MEASURED, Report, Row
 
 _COLORS = {
     "eager": "#9aa5b1",
@@ -79,7 +79,7 @@ def _draw_calls(axes: Any, report: Report, rows: Sequence[Row]) -> None:
     longest = max((row.percentile(90) for row in report.measured), default=1.0)
     axes.set_xlim(0, longest * 1.45)
     for place, row in enumerate(rows):
-        if row.milliseconds:
+        if row.status == MEASURED:
             low, middle, high = (row.percentile(percent) for percent in (10, 50, 90))
             axes.barh(
                 place, middle, 0.62, color=_COLORS.get(row.runner, _OWN_COLOR),
@@ -166,7 +166,7 @@ def _page(report: Report, picture: bytes) -> str:
 
 
 def _cells(report: Report, row: Row) -> list[str]:
-    if not row.milliseconds:
+    if row.status != MEASURED:
         return [row.runner, f"{row.status}: {row.reason}", *[""] * (len(_HEADINGS) - 2)]
     times = [f"{row.percentile(percent):.3f}" for percent in (50, 10, 90)]
     speed = report.speed_of(row)

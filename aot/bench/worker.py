@@ -145,8 +145,10 @@ def _checksum(program: Any) -> int:
     crc = 0
     if isinstance(program, nn.Module):
         for tensor in program.state_dict().values():
+            if not isinstance(tensor, torch.Tensor):  # the extra state of a module
+                continue
             data = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-            crc = zlib.crc32(memoryview(data.numpy()), crc)
+            crc = zlib.crc32(data.numpy().data, crc)
     return crc
 
 

@@ -216,13 +216,15 @@ def _call(
         raise _refusal(node)
 
     assert isinstance(node.target, OpOverload)
+    if not isinstance(node.meta["val"], Tensor):
+        raise _refusal(node, "among other results")
     args, kwargs = map_arg((node.args, node.kwargs), stand_in)
     return _DRAWN_BY.get(node.target, node.target), args, kwargs
 
 
-def _refusal(node: Node) -> UnsupportedOpError:
+def _refusal(node: Node, why: str = "that depend on computed values") -> UnsupportedOpError:
     return UnsupportedOpError(
-        f"{node.target} draws random numbers that depend on computed values",
+        f"{node.target} draws random numbers {why}",
         operators=(str(node.target),),
         location=location_of_node(node),
     )

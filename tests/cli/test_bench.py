@@ -1,4 +1,4 @@
-"""`pelton bench` and `pelton tune`, as they are used from the shell."""
+"""`pelton bench`, as it is used from the shell."""
 
 import json
 from pathlib import Path
@@ -84,16 +84,3 @@ def test_wrong_usage_is_told_before_anything_runs(
 ) -> None:
     assert main(["bench", "cli_programs:make_net", *arguments]) == 1
     assert message in capsys.readouterr().err
-
-
-def test_tune_writes_the_fastest_variant(net: Path, tmp_path: Path, monkeypatch, capsys) -> None:
-    from pelton.aot.targets.iree import levels
-    from pelton.runtime import load
-
-    few = {"tiled": levels.CPU_VARIANTS["tiled"]}
-    monkeypatch.setattr("pelton.aot.targets.iree.target.CPU_VARIANTS", few)
-    output = tmp_path / "net.vmfb"
-    arguments = ["-o", str(output), "--seconds", "0.01", "--parameters", str(net / "net.irpa")]
-    assert main(["tune", str(net / "net.mlirbc"), *arguments]) == 0
-    assert "fastest" in capsys.readouterr().out
-    assert load(output, parameters=net / "net.irpa").info.options["variant"] == "tiled"

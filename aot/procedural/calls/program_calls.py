@@ -111,7 +111,8 @@ class _Call:
         else:
             fits = not isinstance(value, IrTensor)
         if not fits:
-            takes = _torch_type(val) if not isinstance(val, torch.Tensor) else _describe(val)
+            is_tensor = isinstance(val, torch.Tensor)
+            takes = _describe(val) if is_tensor else _NUMBERS[_number_kind(val)]
             self.trace.fail(
                 f"calling {self.callee.symbol}: argument {leaf.path} expects {takes}, got {value!r}"
             )
@@ -222,13 +223,16 @@ def _number_kind(val: Any) -> str:
     return "f64" if isinstance(val, (float, torch.SymFloat)) else "i64"
 
 
+_NUMBERS = {"i1": "bool", "f64": "float", "i64": "int"}
+"""The name of the numbers of a kind, in Python and in the torch dialect."""
+
+
 def _torch_type(val: Any) -> Type:
     """Return the type of a traced value in the torch dialect."""
     if isinstance(val, torch.Tensor):
         element = dtype_row(val.dtype, "a result").torch_mlir
         return Type.parse(TensorType.of(val.shape, element).torch())
-    names = {"i1": "bool", "f64": "float", "i64": "int"}
-    return Type.parse(f"!torch.{names[_number_kind(val)]}")
+    return Type.parse(f"!torch.{_NUMBERS[_number_kind(val)]}")
 
 
 def _cast(conversion: str, value: Value, val: Any) -> Value:

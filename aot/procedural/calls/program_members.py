@@ -44,7 +44,8 @@ class ProgramMember:
         self.signature = signature_of_program(exported, program, name)
         self._builder = builder
         self._name = name
-        results = [_constant(leaf) for leaf in self.signature.results]
+        # None of a constant either: constants are among the program's outputs.
+        results: list[ConstantSpec | None] = [None] * len(self.signature.results)
         arguments = Arguments(self.signature.parameters, [], [])
         tree = self.signature.result_tree
         self._program = program
@@ -54,8 +55,11 @@ class ProgramMember:
         self._callee: CapturedProgram | None = None
 
     def _make(self, symbol: str, *, public: bool) -> CapturedProgram:
-        tensors = ProgramTensors(self._program)
-        return CapturedProgram(symbol, self._program, self._capture, tensors, public=public)
+        program = self._program
+        if not public:  # a procedure stores the new values of inputs that the program changes
+            program = legalize_program(self._capture.program, return_changed_inputs=True)
+        tensors = ProgramTensors(program)
+        return CapturedProgram(symbol, program, self._capture, tensors, public=public)
 
     def add_to(self, table: ProgramTable) -> None:
         """Add the entry point and the callee, where there are such, to the programs to import."""
@@ -93,7 +97,7 @@ class ProgramMember:
         given: list[Any] = []
         for index, (path, spec) in enumerate(self.signature.named_inputs()):
             if isinstance(spec, ConstantSpec):
-                if leaves[index] != spec.value:
+                if not _is(leaves[index], spec.value):
                     trace.fail(f"calling {self._name}: argument {path} is fixed to {spec.value!r}")
                 given.append(leaves[index])
                 continue
@@ -117,5 +121,6 @@ class ProgramMember:
         return leaves
 
 
-def _constant(leaf: Any) -> ConstantSpec | None:
-    return leaf if isinstance(leaf, ConstantSpec) else None
+def _is(value: Any, constant: Any) -> bool:
+    """Tell whether a value is a constant: by their text, as True equals 1, and nan not itself."""
+    return type(value) is type(constant) and repr(value) == repr(constant)

@@ -31,11 +31,15 @@ def aliased_inputs(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
         >>> list(aliased_inputs(first)), list(aliased_inputs(total))
         ([x], [])
     """
-    if node.op == "placeholder" or node.op == "get_attr":
-        yield node
-    elif node.op == "call_function" and _may_be_operand(node.target):
-        for operand in node.all_input_nodes[: None if _is_any(node.target) else 1]:
-            yield from aliased_inputs(operand)
+    waiting, seen = [node], {node}
+    while waiting:
+        node = waiting.pop()
+        if node.op == "placeholder" or node.op == "get_attr":
+            yield node
+        elif node.op == "call_function" and _may_be_operand(node.target):
+            operands = node.all_input_nodes[: None if _is_any(node.target) else 1]
+            waiting.extend(operand for operand in reversed(operands) if operand not in seen)
+            seen.update(operands)
 
 
 def _is_any(target: Any) -> bool:

@@ -140,6 +140,8 @@ class GlobalsDef:
             raise ExportError(
                 f"self.{namespace}: a number cannot come from an archive; use a tensor"
             )
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise ExportError(f"self.{namespace}: {value} does not fit into 64 bits")
         type_ = kind.get_ir_type(builder)
         initial = None
         if not isinstance(value, AbstractScalar):

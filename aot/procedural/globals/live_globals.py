@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -17,7 +17,7 @@ from ..values.affine import Affine
 from ..values.conversions import tensor_of, tensor_of_type
 from ..values.current import current_ir_trace
 from ..values.intrinsics import Intrinsic
-from ..values.scalars import IrScalar, scalar_of_type
+from ..values.scalars import IrImmediateScalar, IrScalar, scalar_of_type
 from ..values.services import TraceServices
 from ..values.tensors import IrImmediateTensor, IrTensor
 
@@ -286,21 +286,38 @@ def assign_tree(trace: TraceServices, target: Any, value: Any, path: str) -> Non
     Raises:
         ProcedureTraceError: The structures or types differ, or a global is immutable.
     """
-    stores: list[Callable[[], None]] = []
+    stores: list[tuple[IrGlobalScalar | IrGlobalTensor, Any]] = []
     _match(trace, target, value, path, stores)
-    for store in stores:
-        store()
+    changed = {entry.symbol_name for entry, _ in stores}
+    values = [_before(given, entry.symbol_name, changed) for entry, given in stores]
+    for (entry, _), given in zip(stores, values, strict=True):
+        if isinstance(entry, IrGlobalScalar):
+            entry.set(given)
+        else:
+            entry.assign(given)
+
+
+def _before(value: Any, symbol: str, changed: set[str]) -> Any:
+    """Return a value as it is before the stores: what another of them changes is loaded now."""
+    others = changed - {symbol}
+    if isinstance(value, IrGlobalScalar) and value.symbol_name in others:
+        return IrImmediateScalar(value.ir_value)
+    if isinstance(value, IrGlobalTensor) and value.symbol_name in others:
+        return value[...]
+    return value
 
 
 def _match(
-    trace: TraceServices, target: Any, value: Any, path: str, stores: list[Callable[[], None]]
+    trace: TraceServices,
+    target: Any,
+    value: Any,
+    path: str,
+    stores: list[tuple[IrGlobalScalar | IrGlobalTensor, Any]],
 ) -> None:
     target = target.raw if isinstance(target, LiveGlobalCollectionProxy) else target
     value = value.raw if isinstance(value, LiveGlobalCollectionProxy) else value
-    if isinstance(target, IrGlobalScalar):
-        stores.append(lambda: target.set(value))
-    elif isinstance(target, IrGlobalTensor):
-        stores.append(lambda: target.assign(value))
+    if isinstance(target, (IrGlobalScalar, IrGlobalTensor)):
+        stores.append((target, value))
     elif isinstance(target, dict):
         if not isinstance(value, dict) or set(target) != set(value):
             trace.fail(f"{path} is a dict with the keys {list(target)!r}, got {_describe(value)}")

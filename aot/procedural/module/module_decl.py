@@ -18,6 +18,7 @@ from pelton.runtime.errors import SignatureError
 from ...ir.builder import ModuleBuilderOptions
 from ...spec.errors import ExportError, SourceLocation
 from ...spec.inputs import DimensionInputInfo, InputInfo
+from ...spec.locations import user_location
 from ...spec.tensor_traits import DeviceAffinity
 from ..globals.declaration import GlobalsDef
 from ..globals.types import AbstractIntrinsic, AbstractTypedef, from_spec
@@ -108,25 +109,25 @@ def read_class(
     procedures: dict[str, ProcedureDecl] = {}
     programs: dict[str, ExportedProgram] = {}
     for name, value in _members(cls):
+        is_function = isinstance(value, (types.FunctionType, AnnotatedProcedure))
+        if name in _RESERVED:
+            raise ExportError(
+                f"{cls.__qualname__}.{name} cannot be declared: modules have an attribute of that "
+                "name",
+                location=_location_of(value) if is_function else user_location(),
+            )
         if isinstance(value, GlobalsDef):
             globals_[name] = value
         elif isinstance(value, ExportedProgram):
             programs[name] = value
-        elif isinstance(value, (types.FunctionType, AnnotatedProcedure)):
-            if name in _RESERVED:
-                raise ExportError(
-                    f"{cls.__qualname__}.{name} cannot be an entry point: modules have an "
-                    "attribute of that name",
-                    location=_location_of(value),
-                )
-            if not name.startswith("_"):
-                procedures[name] = _read_procedure(cls, name, value)
+        elif is_function and not name.startswith("_"):
+            procedures[name] = _read_procedure(cls, name, value)
     return ModuleDecl(
         cls, export_name or module_name_of(cls.__name__), options, globals_, procedures, programs
     )
 
 
-_RESERVED = ("module_op", "external_parameters", "resources")
+_RESERVED = ("exported", "module_op")
 
 
 def module_name_of(class_name: str) -> str:

@@ -126,6 +126,9 @@ class ModuleMember:
         return self._part(self._member[1][key], str(key))  # type: ignore[index]
 
     def __iter__(self) -> Iterator[Any]:
+        module = self._member[1]
+        if isinstance(module, (torch.nn.ModuleDict, torch.nn.ParameterDict)):
+            return iter(module.keys())
         return (self[key] for key in range(len(self)))
 
     def __len__(self) -> int:

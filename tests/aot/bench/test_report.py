@@ -5,9 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from pelton.aot.bench import Report, Row, save_figure
+from pelton.aot.bench import Report, Row
 from pelton.aot.bench.report import compare
-from pelton.aot.spec.errors import ArtifactError
 
 
 @pytest.fixture
@@ -48,19 +47,3 @@ def test_results_are_compared_element_by_element(
     given: np.ndarray, expected: np.ndarray, difference: float, right: bool
 ) -> None:
     assert compare([given], [expected]) == (difference, right)
-
-
-def test_pictures_and_pages_show_every_way(report: Report, tmp_path) -> None:
-    pytest.importorskip("matplotlib")
-    assert save_figure(report, tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    page = save_figure(report, tmp_path / "a.html").read_text()
-    for row in report.rows:
-        assert f"<td>{row.runner}" in page
-    assert "no CUDA device" in page
-    assert "&lt;no&gt; such thing" in page
-
-
-def test_other_kinds_of_pictures_are_refused(report: Report, tmp_path) -> None:
-    with pytest.raises(ArtifactError, match=r"must end in \.png, \.svg or \.html"):
-        save_figure(report, tmp_path / "a.gif")
-    assert list(tmp_path.iterdir()) == []

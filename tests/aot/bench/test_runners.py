@@ -5,9 +5,8 @@ import importlib.util
 import pytest
 import torch
 
-from pelton.aot.bench import Settings, example_inputs, runners
+from pelton.aot.bench import runners
 from pelton.aot.spec.errors import ExportError
-from pelton.aot.spec.inputs import DimensionInputInfo, InputInfo, NamedDimension
 
 
 def test_unknown_way_is_refused_with_a_hint() -> None:
@@ -31,23 +30,3 @@ def test_ways_that_need_a_gpu_are_absent_without_one() -> None:
     assert runners.absence("tensorrt") is not None
     assert runners.absence("inductor", "cuda") == "PyTorch finds no CUDA device"
     assert runners.absence("cpu-tuned") is None
-
-
-def test_inputs_are_of_the_middle_size_and_the_same_each_time() -> None:
-    specs = [
-        InputInfo((NamedDimension("n", 1, 3, 9), 2), torch.bfloat16),
-        {"ids": InputInfo(((1, 4, 8),), torch.int64), "n": DimensionInputInfo((1, 5, 6))},
-        7,
-    ]
-    x, named, constant = example_inputs(specs, seed=1)
-    assert x.shape == (3, 2) and x.dtype == torch.bfloat16
-    assert set(named["ids"].tolist()) <= {0, 1} and named["n"] == 5 and constant == 7
-    assert torch.equal(example_inputs(specs, seed=1)[0], x)
-    assert not torch.equal(example_inputs(specs, seed=2)[0], x)
-
-
-def test_impossible_settings_are_refused() -> None:
-    with pytest.raises(ExportError, match="threads must be 1 to"):
-        Settings(threads=100_000)
-    with pytest.raises(ExportError, match="seconds must be more than 0"):
-        Settings(seconds=0)

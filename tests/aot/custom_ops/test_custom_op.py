@@ -130,28 +130,6 @@ def test_operator_works_in_procedures_and_jittables(tmp_path: Path) -> None:
 # In eager
 
 
-def test_operator_without_an_implementation_is_compiled_once_for_all_sizes() -> None:
-    from pelton.aot.custom_ops import eager
-
-    before = len(eager._COMPILED)
-    for rows, inner, columns in ((2, 3, 4), (1, 1, 1), (5, 0, 2)):
-        x, y = torch.randn(rows, inner), torch.randn(inner, columns)
-        assert_same(product(x, y), x @ y)
-    assert len(eager._COMPILED) == before + 1
-
-
-def test_eager_arguments_that_do_not_fit_are_refused_by_name() -> None:
-    with pytest.raises(
-        runtime.SignatureError, match="testing::product: size 0 of y must be k, 3: 4"
-    ):
-        product(torch.ones(2, 3), torch.ones(4, 5))
-
-
-def test_eager_operator_takes_strided_tensors_and_those_with_gradients() -> None:
-    x, y = torch.randn(3, 2).T, torch.randn(3, 4, requires_grad=True)
-    assert_same(product(x, y).detach(), (x @ y).detach())
-
-
 def test_operator_has_the_gradient_that_is_registered_for_it() -> None:
     squared = custom_op(
         "testing::squared(Tensor x) -> Tensor",

@@ -12,8 +12,7 @@ from iree.compiler.ir import Context, Module
 from pelton import aot
 from pelton.aot import CompiledModule
 from pelton.aot.procedural.calls.captured import ProgramTable
-
-from ...programs import check_ir
+from tests.programs import check_ir
 
 
 class SmallModule(CompiledModule):

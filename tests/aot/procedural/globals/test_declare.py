@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
 from pelton import aot, runtime
-
-from ...programs import assert_same, check_ir, through_files
+from tests.programs import assert_same, check_ir, through_files
 
 NET = nn.Linear(3, 2)
 NET.requires_grad_(False)
@@ -177,9 +177,101 @@ def test_noinline_and_attrs_reach_the_global() -> None:
     check_ir(aot.export(Kept), "CHECK: @_a.global {noinline}\nCHECK: mutable @_b.global")
 
 
-def test_abstractify_gives_types_of_tensors_and_declarations() -> None:
-    types = aot.abstractify({"p": NET.weight, "n": [1, 2.5]})
-    assert types["p"] == aot.AbstractTensor(2, 3)
-    assert types["n"] == [aot.AbstractI64, aot.AbstractF32]
-    assert aot.abstractify(aot.export_parameters(NET))["bias"] == aot.AbstractTensor(2)
-    assert aot.abstractify(aot.export_parameters(NET)["weight"]) == aot.AbstractTensor(2, 3)
+def leaves(declared: aot.export_global_tree) -> list[str]:
+    return [name for name, _ in declared.items()]
+
+
+def test_leaves_are_named_by_their_paths() -> None:
+    assert leaves(aot.export_global_tree({"z": [1, (2, 3)], "a": 4})) == [
+        "z.0",
+        "z.1.0",
+        "z.1.1",
+        "a",
+    ]
+    assert leaves(aot.export_global_tree(1.5)) == [""]
+    assert leaves(aot.export_global_tree([])) == []
+
+
+def test_the_options_of_attrs_take_the_place_of_the_others() -> None:
+    attrs = aot.GlobalAttributes(noinline=True)
+    assert aot.export_global(1, mutable=True, attrs=attrs).attrs is attrs
+    made = aot.export_global_tree(
+        [], mutable=True, external_scope="s", name_mapper=str.upper, noinline=True
+    )
+    expected = aot.GlobalAttributes(
+        mutable=True, external_scope="s", name_mapper=str.upper, noinline=True
+    )
+    assert made.attrs == expected
+    assert aot.export_parameters(NET, mutable=True, uninitialized=True).attrs == (
+        aot.GlobalAttributes(mutable=True, uninitialized=True)
+    )
+
+
+@pytest.mark.parametrize("declare", [aot.export_global, aot.export_global_tree])
+def test_options_that_contradict_each_other_have_the_users_line(declare: Any) -> None:
+    with pytest.raises(aot.ExportError, match="can only get a value with mutable=True") as caught:
+        declare(aot.AbstractTensor(2), uninitialized=True)
+    assert caught.value.location is not None
+    assert caught.value.location.file == __file__
+
+
+def test_abstractify_keeps_the_structure() -> None:
+    declared = aot.export_global_tree({"a": [torch.zeros(2, dtype=torch.int8), True], "b": (1,)})
+    assert declared.abstractify() == {
+        "a": [aot.AbstractTensor(2, dtype=torch.int8), aot.AbstractBool],
+        "b": (aot.AbstractI64,),
+    }
+    assert aot.export_global(aot.AbstractF64).abstractify() is aot.AbstractF64
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(2, 2, bias=False)
+        self.second = nn.Linear(2, 2, bias=False)
+        self.second.weight = self.first.weight
+        self.register_buffer("seen", torch.zeros(3))
+        self.register_buffer("hidden", torch.zeros(4), persistent=False)
+
+
+def test_a_tied_parameter_has_all_of_its_names() -> None:
+    net = Tied()
+    declared = aot.export_parameters(net)
+    assert [name for name, _ in declared.items()] == ["first.weight", "second.weight"]
+    assert declared["second.weight"] is net.first.weight
+
+
+def test_buffers_include_those_that_no_state_dict_has() -> None:
+    assert list(aot.export_buffers(Tied()).abstractify_tree()) == ["seen", "hidden"]
+
+
+def test_a_name_that_a_module_lacks_is_told_with_those_it_has() -> None:
+    with pytest.raises(KeyError, match=r"no 'gain'; there are: weight, bias"):
+        aot.export_parameters(NET)["gain"]
+
+
+def test_a_module_without_tensors_declares_an_empty_dict() -> None:
+    declared = aot.export_buffers(NET)
+    assert list(declared.items()) == []
+    assert declared.abstractify_tree() == {}
+
+
+def test_a_tensor_of_an_externalized_module_comes_from_its_archive() -> None:
+    net = nn.Linear(2, 2)
+    aot.externalize_module_parameters(net, external_scope="net")
+
+    class Held(aot.CompiledModule):
+        params = aot.export_parameters(net)
+        other = aot.export_parameters(nn.Linear(1, 1), external=True)
+
+        def f(self):
+            return self.params["weight"]
+
+    check_ir(
+        aot.export(Held),
+        """
+        CHECK: @_params.weight = #flow.parameter.named<"net"::"weight">
+        CHECK: @_params.bias = #flow.parameter.named<"net"::"bias">
+        CHECK: @_other.weight = #flow.parameter.named<"model"::"other.weight">
+        """,
+    )
