@@ -7,7 +7,9 @@ LINKS := build/links
 CONSTRAINTS := constraints.txt
 TORCH := 2.14.1
 
-.PHONY: demo test versions lint types format coverage benchmarks fuzz load clean
+.PHONY: demo test versions lint types format coverage generated benchmarks fuzz load clean
+
+N := 1000
 
 demo: $(INSTALLED)
 	$(PYTHON) samples/image_and_text.py
@@ -43,6 +45,10 @@ coverage: $(INSTALLED)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[coverage]"
 	$(PYTHON) -m tests.coverage.run models
 	$(PYTHON) -m tests.coverage.run ops
+
+# Programs of many operators, N static and N dynamic ones; goes on where it stopped.
+generated: $(INSTALLED)
+	$(PYTHON) -m tests.generated.run --count $(N)
 
 # 10,000 mutations of every format of file, each read in a child process.
 fuzz: $(INSTALLED)

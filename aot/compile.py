@@ -92,7 +92,9 @@ def compile(
     """
     given = {"optimization_level": optimization_level, **options}
     storage = Storage(cache_dir, timing_cache_file_path)
-    request = compile_request(target, given, storage)  # a wrong option is told before the long work
+    request = compile_request(
+        target, given, storage
+    )  # a wrong option is refused before the long work
     exported = _export(func, args, kwargs or {}, profiles)
     if tune:
         tuned = find_fastest(exported, target=target, device=device, cache_dir=cache_dir, **given)

@@ -336,7 +336,7 @@ class ExportOutput:
         """Return for each entry point what a target would take, without building anything.
 
         Args:
-            target: Only `tensorrt` tells beforehand; IREE tells by compiling.
+            target: Only `tensorrt` has a dry run; IREE reports what it cannot take by compiling.
             parameters: As for `compile`.
             options: Options of the target.
 
@@ -353,7 +353,9 @@ class ExportOutput:
         """
         request = compile_request(target, options, Storage())
         if not isinstance(request.target, ReportingTarget):
-            raise ExportError(f"target {target!r} tells what it takes only by compiling")
+            raise ExportError(
+                f"target {target!r} has no dry run: it reports what it cannot take by compiling"
+            )
         return request.target.report(self.exported.with_parameters(parameters), request.options)
 
     def check_artifact(

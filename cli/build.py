@@ -36,7 +36,7 @@ def add_parser(subparsers: Subcommands) -> None:
         "What is up to date is not made again.",
         epilog="example: pelton build jobs.toml --jobs 4",
     )
-    parser.add_argument("file", metavar="FILE", help="the job file (TOML); docs/build.md tells all")
+    parser.add_argument("file", metavar="FILE", help="the job file (TOML); see docs/build.md")
     parser.add_argument(
         "--executor",
         choices=("local", "ray"),

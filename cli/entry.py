@@ -1,7 +1,7 @@
 """`main`: from arguments to an exit status, whatever happens on the way.
 
-Statuses: 0 done; 1 an error, told in one line; 2 wrong usage; 130 interrupted. What a subcommand
-needs beyond numpy is imported when it runs, so that help and errors of usage come at once.
+Statuses: 0 done; 1 an error, reported in one line; 2 wrong usage; 130 interrupted. What a
+subcommand needs beyond numpy is imported when it runs, so that help and errors of usage come at once.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="pelton",
         description="Export PyTorch programs ahead of time, compile them, run them.",
-        epilog="pelton COMMAND --help tells more of each.",
+        epilog="See pelton COMMAND --help for each.",
     )
     parser.add_argument("--version", action="version", version=importlib.metadata.version("pelton"))
     parser.add_argument(

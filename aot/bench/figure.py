@@ -29,7 +29,7 @@ def save_figure(report: Report, path: StrPath) -> Path:
 
     Args:
         report: What was measured.
-        path: A `.png` or `.svg` picture, or an `.html` page with the picture and the table.
+        path: A `.png` or `.svg` figure, or an `.html` page with the figure and the table.
 
     Returns:
         The path.
@@ -54,7 +54,7 @@ def _drawn(report: Report, kind: str) -> bytes:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingDependencyError(
-            "pictures need matplotlib: pip install 'pelton[bench]'"
+            "figures need matplotlib: pip install 'pelton[bench]'"
         ) from error
     style: Any = {"font.size": 14, "axes.spines.top": False, "axes.spines.right": False}
     with rc_context(style):

@@ -109,14 +109,14 @@ class Report:
         """
         rows = []
         for row in self.rows:
-            told = asdict(row)
+            stated = asdict(row)
             if row.status == MEASURED:
-                told |= {f"p{p}_milliseconds": row.percentile(p) for p in (10, 50, 90)}
-                told |= {"calls_per_second": row.calls_per_second, "speed": self.speed_of(row)}
-            rows.append(told)
-        told = {"format": FORMAT, "program": self.program, "inputs": list(self.inputs)}
-        told |= {"settings": dict(self.settings), "machine": dict(self.machine), "rows": rows}
-        return json.dumps(told, indent=1)
+                stated |= {f"p{p}_milliseconds": row.percentile(p) for p in (10, 50, 90)}
+                stated |= {"calls_per_second": row.calls_per_second, "speed": self.speed_of(row)}
+            rows.append(stated)
+        stated = {"format": FORMAT, "program": self.program, "inputs": list(self.inputs)}
+        stated |= {"settings": dict(self.settings), "machine": dict(self.machine), "rows": rows}
+        return json.dumps(stated, indent=1)
 
 
 def describe_machine() -> dict[str, Any]:

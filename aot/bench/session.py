@@ -98,8 +98,8 @@ def measure(
             with stage("measuring in turns"):
                 _interleave(rows, workers, settings)
             _compare(rows, workers)
-    told = {**vars(settings), "turn_seconds": _TURN_SECONDS}
-    return Report(program, inputs, told, rows)
+    stated = {**vars(settings), "turn_seconds": _TURN_SECONDS}
+    return Report(program, inputs, stated, rows)
 
 
 class _Process:
@@ -124,7 +124,7 @@ class _Process:
 
     def _send(self, line: str) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # the answer tells of its end
+        with contextlib.suppress(BrokenPipeError):  # the answer reports its end
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
 

@@ -20,7 +20,7 @@ def call_of(parts: PartitionedGraph, run: Run, draws: Draws | None = None) -> Gr
     """Return what computes the outputs of a graph.
 
     Args:
-        parts: The graph, taken apart.
+        parts: The parts of the graph.
         run: Calls its program.
         draws: The random numbers that are its last inputs.
     """

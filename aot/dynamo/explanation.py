@@ -168,15 +168,15 @@ def explain(program: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanati
 
 def _break(reason: Any) -> Break:
     lines = [line.strip() for line in str(reason.reason).splitlines()]
-    told: collections.defaultdict[str, str] = collections.defaultdict(str)
+    stated: collections.defaultdict[str, str] = collections.defaultdict(str)
     for line in lines:
         name, colon, text = line.partition(": ")
-        if colon and name in ("Explanation", "Hint") and not told[name]:
-            told[name] = text
+        if colon and name in ("Explanation", "Hint") and not stated[name]:
+            stated[name] = text
     stack = reason.user_stack or ()
     places = [SourceLocation(f.filename, f.lineno) for f in stack if is_user_file(f.filename)]
     place = places[-1] if places else None
-    return Break(lines[0] if lines else "", told["Explanation"], told["Hint"], place)
+    return Break(lines[0] if lines else "", stated["Explanation"], stated["Hint"], place)
 
 
 def _graph(module: GraphModule) -> Graph:

@@ -67,7 +67,7 @@ Output = InputAlias | Constant | ProgramOutput
 
 @dataclass(frozen=True)
 class PartitionedGraph:
-    """A graph, taken apart.
+    """The parts of a graph.
 
     Attributes:
         program: What is to be compiled; None: nothing is computed.

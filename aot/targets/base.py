@@ -125,7 +125,7 @@ class FunctionReport:
 
 @runtime_checkable
 class ReportingTarget(Protocol):
-    """A target that tells what it takes before anything is built."""
+    """A target that checks a module before anything is built."""
 
     def report(self, exported: ExportedModule, options: Any) -> list[FunctionReport]:
         """Return a report for each entry point.

@@ -28,7 +28,7 @@ AT_ONCE = 24
 """How many values a compiled part gives at once."""
 
 Probe = Callable[[Sequence[int]], list[bool]]
-"""Tells of each of several positions whether the value there differs."""
+"""Returns for each of several positions whether the value there differs."""
 
 
 def first_differing(count: int, probe: Probe, at_once: int = AT_ONCE) -> int | None:

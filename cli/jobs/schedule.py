@@ -142,7 +142,7 @@ class _Attempt:
 
 
 def _checked(job: Job, outcome: Outcome) -> Outcome:
-    """Return an outcome, as a failure if the files that it tells of are not on this machine."""
+    """Return an outcome, as a failure if the files that it names are not on this machine."""
     if outcome.error is not None:
         return outcome
     for path in job.outputs:

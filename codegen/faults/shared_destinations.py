@@ -1,4 +1,4 @@
-"""Destinations of writes, told apart from what the same dispatch reads.
+"""Destinations of writes, separated from what the same dispatch reads.
 
 A dispatch that writes part of a tensor gets the tensor once, to be read and written in place, also
 where what it writes is computed of other places of that tensor: IREE (3.13) moves the elements of

@@ -207,7 +207,7 @@ def _is_resource(value: Value) -> bool:
 
 
 def _global(op: Operation) -> str:
-    return FlatSymbolRefAttr(op.attributes["global"]).value
+    return str(FlatSymbolRefAttr(op.attributes["global"]).value)
 
 
 def _segments(op: Operation) -> list[int]:

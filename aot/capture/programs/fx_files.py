@@ -1,6 +1,6 @@
 """Files of exported programs: a description in JSON, and beside it one archive of their tensors.
 
-The description names the archive by its contents and is written last, so that it always tells of
+The description names the archive by its contents and is written last, so that it always describes
 a whole set: a save that fails or is killed leaves the old one. Both can be moved together. Nothing
 in them is run, imported or unpickled.
 """

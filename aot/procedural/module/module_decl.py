@@ -18,7 +18,7 @@ from pelton.runtime.errors import SignatureError
 from ...ir.builder import ModuleBuilderOptions
 from ...spec.errors import ExportError, SourceLocation
 from ...spec.inputs import DimensionInputInfo, InputInfo
-from ...spec.locations import user_location
+from ...spec.locations import location_of_function, user_location
 from ...spec.tensor_traits import DeviceAffinity
 from ..globals.declaration import GlobalsDef
 from ..globals.types import AbstractIntrinsic, AbstractTypedef, from_spec
@@ -165,7 +165,9 @@ def _is_dunder(name: str) -> bool:
 
 def _location_of(value: types.FunctionType | AnnotatedProcedure) -> SourceLocation:
     function = value.function if isinstance(value, AnnotatedProcedure) else value
-    return SourceLocation(function.__code__.co_filename, function.__code__.co_firstlineno)
+    location = location_of_function(function)
+    assert location is not None, function  # a method of a class is made in Python
+    return location
 
 
 def _read_procedure(

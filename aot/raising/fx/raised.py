@@ -27,7 +27,8 @@ class Port:
             name of a piece of state; `scope::name` of an external parameter or the symbol of a
             weight in the module.
         dtype: The element type of the tensor; of a number, that of its 0-d tensor.
-        shape: Its sizes: numbers, names of dimensions, expressions; `?` where only a run tells.
+        shape: Its sizes: numbers, names of dimensions, expressions; `?` where not known before
+            run time.
         is_scalar: Whether it is a Python number for the caller. The graph takes integers of 64 bits
             as Python's, so that they may drive shapes, and other numbers as 0-d tensors; it gives
             all numbers as 0-d tensors.

@@ -98,7 +98,7 @@ def _is_symbolic(value: Any) -> bool:
 
 
 def _with_tensor(raiser: Raiser, op: Operation, overload: OpOverload, args: list[Any]) -> None:
-    """Raise an operator whose number only a run tells: ONNX has it as a tensor."""
+    """Raise an operator whose number is known at run time only: ONNX has it as a tensor."""
     type_ = tensor_type(op.results[0].type)
     assert type_ is not None
     number = raiser.as_tensor(args[1], type_.dtype)

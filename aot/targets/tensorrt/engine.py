@@ -27,7 +27,7 @@ _POLL_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class BuildSettings:
-    """What a build is told beside the network.
+    """The settings of a build beside the network.
 
     Attributes:
         options: The user's options.
@@ -198,7 +198,7 @@ class _Build:
 
 
 def _monitor(trt: Any, cancelled: threading.Event) -> Any:
-    """Return a progress monitor that tells of the outermost phase, and cancels on demand."""
+    """Return a progress monitor that reports the outermost phase, and cancels on demand."""
 
     class Monitor(trt.IProgressMonitor):  # type: ignore[misc]  # known when it runs
         def __init__(self) -> None:

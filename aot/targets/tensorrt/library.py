@@ -31,7 +31,7 @@ RTX_COMPUTE_CAPABILITIES = ("7.5", "8.0", "8.6", "8.9", "12.0", "12.1")
 """The GPUs that TensorRT-RTX 1.7 builds for, whatever GPU the machine has."""
 
 RTX_DEFAULT_CAPABILITIES = RTX_COMPUTE_CAPABILITIES[1:]
-"""Those that an engine runs on unless told otherwise: 7.5 has no float32 matrix products."""
+"""Those that an engine runs on by default: 7.5 has no float32 matrix products."""
 
 _LOCK = threading.RLock()
 """The library has one logger for a process, so one build runs at a time."""

@@ -81,7 +81,7 @@ def parse(library: Library, logger: Any, model: bytes | Path) -> Network | None:
     network = Network(builder, definition, parser)
     for layer in network.layers:
         if layer.type == trt.LayerType.ATTENTION_INPUT:
-            # Attention that no fused kernel takes fails to build unless it may be taken apart.
+            # Attention that no fused kernel takes fails to build unless it may be decomposed.
             layer.__class__ = trt.IAttentionInputLayer
             layer.attention.decomposable = True
     return network

@@ -202,7 +202,7 @@ def _notes(library: Library, options: TensorRTOptions) -> tuple[str, ...]:
 
 
 def _stated(options: TensorRTOptions) -> dict[str, Any]:
-    """Return the options that the package tells of, as JSON."""
+    """Return the options that the package records, as JSON."""
     named = (field.name for field in fields(options))
     stated = {name: getattr(options, name) for name in named if name not in _NO_PART_OF_THE_RESULT}
     return {**stated, "optimization_level": options.level}
