@@ -1,7 +1,8 @@
 """`main`: from arguments to an exit status, whatever happens on the way.
 
 Statuses: 0 done; 1 an error, reported in one line; 2 wrong usage; 130 interrupted. What a
-subcommand needs beyond numpy is imported when it runs, so that help and errors of usage come at once.
+subcommand needs beyond numpy is imported when it runs, so that help and errors of usage come at
+once.
 """
 
 from __future__ import annotations
