@@ -26,8 +26,8 @@ from ..emission import DYNAMIC, create, size_of
 from ..linalg import operations_in
 
 _SEPARATE = frozenset(
-    ["bufferization.alloc_tensor", "flow.tensor.tie_shape", "linalg.fill", "tensor.empty",
-     "tensor.splat", "util.optimization_barrier"]
+    ["bufferization.alloc_tensor", "linalg.fill", "tensor.empty", "tensor.splat",
+     "util.optimization_barrier"]
 )  # fmt: skip
 """Operations whose results hold no elements, hold one everywhere, or stand behind a barrier."""
 
@@ -64,7 +64,12 @@ def _destinations(op: Operation) -> list[int]:
 
 
 def _is_separate(value: Value) -> bool:
-    return isinstance(value, OpResult) and value.owner.operation.name in _SEPARATE
+    if not isinstance(value, OpResult):
+        return False
+    op = value.owner.operation
+    if op.name == "flow.tensor.tie_shape":
+        return _is_separate(op.operands[0])
+    return op.name in _SEPARATE
 
 
 def _behind_barrier(value: Value) -> Value:

@@ -174,6 +174,7 @@ OTHERS: dict[str, Program] = {
     "one result twice": _one_result_twice, "two writers": _two_writers_of_one_value,
     "mean by hand": _mean_by_hand, "into itself": _into_itself, "masks": _masks,
     "slice of a slice": _slice_of_a_slice, "branches": _branches, "loop": _loop,
+    "rows into themselves": lambda x: x.index_put((torch.arange(x.shape[0]).flip(0),), x),
     "loop of a shared value": _loop_of_a_shared_value,
     "results that are an argument": lambda x: (x, x.clone(), x * 2, x.view(-1)),
 }  # fmt: skip

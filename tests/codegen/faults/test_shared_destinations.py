@@ -52,6 +52,19 @@ def test_a_destination_of_one_use_is_left() -> None:
     assert "optimization_barrier" not in text
 
 
+def test_a_tensor_of_stated_sizes_is_no_copy_of_it() -> None:
+    text = """
+    func.func @main(%given: tensor<?x4xf32>, %y: tensor<?x3xf32>, %n: index)
+        -> (tensor<?x4xf32>, tensor<?x4xf32>) {
+      %x = flow.tensor.tie_shape %given : tensor<?x4xf32>{%n}
+      %new = tensor.insert_slice %y into %x[0, 1] [%n, 3] [1, 1]
+          : tensor<?x3xf32> into tensor<?x4xf32>
+      return %new, %x : tensor<?x4xf32>, tensor<?x4xf32>
+    }
+    """
+    assert rewritten(text, separate_destinations).count("util.optimization_barrier") == 1
+
+
 @pytest.mark.parametrize(
     ("given", "barriers"),
     [
