@@ -6,13 +6,16 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from torch.export import ExportedProgram
+from torch.fx import Node
 
 from ..capture.dynamic_squeeze import refuse_squeezed_sizes
 from ..capture.program import Program, normalize
 from ..capture.trace import tracing_settings
+from ..compat.operators import OpOverload, schema_of
 from ..spec.errors import PeltonError, UnsupportedOpError
-from ..spec.locations import location_in_trace
+from ..spec.locations import location_in_trace, location_of_node
 from . import legalize
 
 
@@ -31,10 +34,12 @@ def legalize_program(
 
     Raises:
         DynamicShapeError: Its meaning depends on a dynamic size being 1.
-        UnsupportedOpError: An operator cannot be decomposed; names it and the user's line.
+        UnsupportedOpError: An operator cannot be decomposed, or torch loses a write in place; names
+            it and the user's line.
         ExportError: The program has inputs or results that have no form in MLIR.
     """
     refuse_squeezed_sizes(program)
+    _refuse_writes_to_windows(program)
     try:
         with tracing_settings():
             legal = legalize(program, decompositions)
@@ -43,6 +48,39 @@ def legalize_program(
     except Exception as error:
         raise _decomposition_error(error) from error
     return normalize(legal, return_changed_inputs=return_changed_inputs)
+
+
+def _refuse_writes_to_windows(program: ExportedProgram) -> None:
+    """Refuse writes in place through `unfold`, of which torch keeps only what windows cover.
+
+    Its functionalization (2.13) takes the gradient of `unfold` for the inverse of the view: where
+    no window is, the tensor becomes zero.
+    """
+    for node in program.graph.nodes:
+        if _writes_first(node) and _is_view_of_windows(node.args[0]):
+            raise UnsupportedOpError(
+                "a write in place through unfold() is lost by torch.export where no window is; "
+                "write to slices of the tensor instead",
+                operators=("aten.unfold.default",),
+                location=location_of_node(node),
+            )
+
+
+def _writes_first(node: Node) -> bool:
+    """Return whether a call writes to its first argument."""
+    return isinstance(node.target, OpOverload) and schema_of(node.target).is_mutable
+
+
+def _is_view_of_windows(value: Any) -> bool:
+    """Return whether a value is a view of the result of `unfold`."""
+    while isinstance(value, Node) and isinstance(value.target, OpOverload):
+        if value.target is torch.ops.aten.unfold.default:
+            return True
+        results = schema_of(value.target).returns
+        if not value.args or not results or results[0].alias_info is None:
+            return False  # a value of its own
+        value = value.args[0]
+    return False
 
 
 def _decomposition_error(error: Exception) -> UnsupportedOpError:

@@ -15,6 +15,7 @@ from torch import Tensor
 from ...compat.operators import OpOverload
 from ...compat.pytrees import tree_leaves, tree_map
 from ..registry import Decomposition, Family
+from ..wrapping import wrapped
 
 aten = torch.ops.aten
 
@@ -108,6 +109,11 @@ _ARITHMETIC = (
 )
 
 
+_COMPARISONS = (
+    aten.eq.Scalar, aten.ge.Scalar, aten.gt.Scalar, aten.le.Scalar, aten.lt.Scalar, aten.ne.Scalar,
+)  # fmt: skip
+"""Operators that compare with a number, which takes the type of the tensor."""
+
 _TRUTH = (aten.any.default, aten.any.dim, aten.all.default, aten.all.dim)
 """Operators whose result is uint8 for uint8, and bool for any other type."""
 
@@ -125,6 +131,8 @@ def _widened(operator: OpOverload, narrow: tuple[torch.dtype, ...]) -> Decomposi
             return operator(*args, **{**kwargs, "dtype": torch.int64}).to(asked)
         if not any(dtype in narrow for dtype in dtypes):
             return NotImplemented
+        if operator in _COMPARISONS and type(args[1]) is int and args[0].dtype in _NARROW:
+            args = (args[0], wrapped(args[1], args[0].dtype))
         wide_args, wide_kwargs = tree_map(widen, (args, kwargs))
         natural = reduce(torch.promote_types, dtypes)
         if operator in _TRUTH and natural is torch.uint8:

@@ -57,3 +57,20 @@ def test_our_own_errors_pass_through():
 
     with pytest.raises(aot.PeltonError):
         legalize_program(program, {aten.relu.default: refuses})
+
+
+def test_a_write_through_windows_is_refused_at_its_line() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        y.unfold(0, 1, 2)[:1].add_(7)
+        return y
+
+    with pytest.raises(aot.UnsupportedOpError, match="a write in place through unfold") as raised:
+        aot.export(program, args=(torch.ones(5, 3),))
+    assert raised.value.location is not None
+    assert raised.value.location.line == program.__code__.co_firstlineno + 2
+
+
+def test_a_copy_of_windows_may_be_written() -> None:
+    out = aot.export(lambda x: x.unfold(0, 1, 2).clone().add_(7), args=(torch.ones(5, 3),))
+    assert "aten.add" in str(out.mlir_module)

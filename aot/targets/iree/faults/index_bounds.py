@@ -145,6 +145,8 @@ def _bounded(op: Operation, index: Value, dim: int, bounds: _Bounds) -> Value:
     """
     size, known = tensor_type(op.operands[0].type)[0][dim], range_of(index)
     wraps = op.name in _INDEX_LISTS
+    if 0 in tensor_type(index.type)[0]:
+        return index  # of no elements
     if size is None:
         return _clamped(op, index, dim, bounds, wraps=wraps)
     if known is not None and known.within(0, size - 1):

@@ -41,3 +41,26 @@ def test_a_comparison_with_itself_is_a_test_for_nan(name, wanted):
 def test_two_tensors_and_integers_with_themselves_are_left_alone():
     assert targets(rewritten(lambda x, y: x == y, X, X + 1)) == [aten.eq.Tensor]
     assert targets(rewritten(lambda x: x == x, X.nan_to_num().long())) == [aten.eq.Tensor]
+
+
+NUMBERS = [-1, 0, 1, 2, 0.5, 200, 300, True]
+COMPARISONS = ("eq", "ge", "gt", "le", "lt", "ne")
+
+
+def test_bools_and_narrow_integers_are_compared_as_torch_does(check):
+    programs = {}
+    for name in COMPARISONS:
+        for number in NUMBERS:
+            programs[f"bool {name} {number}"] = lambda b, name=name, number=number: getattr(
+                torch, name
+            )(b, number)
+        for dtype in (torch.uint8, torch.int8, torch.int16):
+            programs[f"{dtype} {name}"] = lambda b, name=name, dtype=dtype: [
+                getattr(torch, name)(b.to(dtype) * 3, number) for number in (-1, 3, 200, 65539)
+            ]
+        programs[f"bool {name} tensor"] = lambda b, name=name: [
+            getattr(torch, name)(b, torch.tensor([-1, 0, 2])),
+            getattr(torch, name)(torch.tensor([-1.0, 1.0, 0.5]), b),
+            getattr(torch, name)(b, ~b),
+        ]
+    check(programs, [torch.tensor([True, False, True])])
