@@ -42,9 +42,9 @@ class PhasePasses:
             `output_channel_tile`; 0: IREE's own tiles (`faults/conv_tiles.py`).
 
     Example:
-        >>> [phase for phase, _ in PhasePasses(channel_tile=64).pipeline()]
-        ['input', 'input', 'preprocessing', 'stream-tensors', 'executable-sources',
-         'executable-configurations']
+        >>> phases = [phase for phase, _ in PhasePasses(channel_tile=64).pipeline()]
+        >>> phases[0], phases[-1]
+        ('input', 'executable-configurations')
     """
 
     dynamic_sizes: bool = False

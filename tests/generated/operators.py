@@ -68,7 +68,6 @@ VIEWS: Mapping[str, Operator] = {
     "squeeze": Operator(1, lambda x: x.squeeze()),
     "flatten": Operator(1, lambda x: x.reshape(-1)),
     "diagonal": Operator(1, lambda x, o: x.diagonal(o), ((-1, 1),)),
-    "unfold": Operator(1, lambda x, d, s, t: x.unfold(d, s, t), (_DIM, (1, 3), (1, 2))),
     "expand": Operator(1, lambda x, k: x.expand(k, *x.shape), ((1, 3),)),
     "movedim": Operator(1, lambda x, a, b: x.movedim(a, b), (_DIM, _DIM)),
 }  # fmt: skip
@@ -116,6 +115,9 @@ PURE: Mapping[str, Operator] = {
     ),
     "flip": Operator(1, lambda x, d: x.flip(d), (_DIM,)),
     "roll": Operator(1, lambda x, s, d: x.roll(s, d), ((-7, 7), _DIM)),
+    "unfold": Operator(  # copied: torch.export loses writes through it
+        1, lambda x, d, s, t: x.unfold(d, s, t).clone(), (_DIM, (1, 3), (1, 2))
+    ),
     "tril": Operator(1, lambda x, o: x.tril(o), ((-1, 1),)),
     "repeat": Operator(1, lambda x, a: x.repeat(a, *[1] * (x.dim() - 1)), ((1, 2),)),
     "cat": Operator(2, lambda x, y, d: torch.cat([x, y], d), (_DIM,)),

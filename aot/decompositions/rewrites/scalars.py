@@ -22,6 +22,7 @@ TARGETS = (
     aten.scatter.value_reduce, aten.scatter_add.default, aten.scatter_reduce.two,
     aten.var.correction, aten.var.dim, aten.std.correction, aten.std.dim,
     aten.var_mean.correction, aten.var_mean.dim, aten.std_mean.correction, aten.std_mean.dim,
+    aten.flip.default,
 )  # fmt: skip
 
 

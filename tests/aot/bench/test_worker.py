@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import nn
 
+from pelton.aot.bench import worker
 from pelton.aot.bench.job import Job, Subject
 from pelton.aot.bench.worker import (
     _checksum,
@@ -24,9 +25,14 @@ from pelton.aot.bench.worker import (
 
 
 @pytest.fixture(autouse=True)
-def processors() -> Any:
-    """Put back on which processors this process runs, and with how many threads."""
+def processors(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Put back on which processors this process runs, and with how many threads.
+
+    IREE's threads are left: they can only be set before a program is loaded, which another test
+    of this process may have done.
+    """
     allowed, threads = os.sched_getaffinity(0), torch.get_num_threads()
+    monkeypatch.setattr(worker, "set_thread_count", lambda count: None)
     yield
     os.sched_setaffinity(0, allowed)
     torch.set_num_threads(threads)

@@ -65,9 +65,9 @@ def test_fourier_transforms_agree_with_torch(check):
     check(
         {
             "real": lambda x: torch.view_as_real(torch.fft.rfft(x)),
-            "two": lambda x: torch.fft.fft2(x).abs(),
+            "two": lambda x: torch.fft.fft2(x[:3, :5]).abs(),
             "back": lambda x: torch.fft.irfft(torch.fft.rfft(x), x.shape[-1]),
-            "long": lambda x: torch.fft.fft(x.reshape(-1).repeat(5)[:180]).abs(),
+            "long": lambda x: torch.fft.fft(x.reshape(-1)[:45]).abs(),
         },
         [torch.randn(6, 9)],
     )

@@ -1,1 +1,0 @@
-"""Generated programs: graphs of many operators, compiled and compared with eager PyTorch."""
