@@ -134,6 +134,14 @@ def _slice_of_a_slice(x: Tensor) -> Any:
     return s, t, u
 
 
+def _written_order(x: Tensor) -> Any:
+    order = torch.argsort(x, 0)
+    order.reshape(-1)[::3].mul_(-1)
+    values = torch.sort(x, 0)[0]
+    values.view(-1)[1:3].zero_()
+    return order, values
+
+
 def _branches(x: Tensor) -> Any:
     s = x.sum(0)
 
@@ -173,7 +181,8 @@ OTHERS: dict[str, Program] = {
     "equal constants": _equal_constants, "a constant used again": _constant_used_again,
     "one result twice": _one_result_twice, "two writers": _two_writers_of_one_value,
     "mean by hand": _mean_by_hand, "into itself": _into_itself, "masks": _masks,
-    "slice of a slice": _slice_of_a_slice, "branches": _branches, "loop": _loop,
+    "slice of a slice": _slice_of_a_slice, "written order": _written_order,
+    "branches": _branches, "loop": _loop,
     "rows into themselves": lambda x: x.index_put((torch.arange(x.shape[0]).flip(0),), x),
     "loop of a shared value": _loop_of_a_shared_value,
     "results that are an argument": lambda x: (x, x.clone(), x * 2, x.view(-1)),

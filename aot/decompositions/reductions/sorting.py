@@ -106,12 +106,20 @@ def _bitonic_sort(x: Tensor, descending: bool) -> Tensor:
     return found
 
 
+def _back(result: Tensor, dim: int) -> Tensor:
+    """Move the last dimension back, to a result that is contiguous as that of eager.
+
+    A reshape of another would be a copy for torch.export, which then loses what is written to it.
+    """
+    return result.movedim(-1, dim).contiguous()
+
+
 def _sort(x: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
     if x.dim() == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
     last = x.movedim(dim, -1)
     order = _permutation(_ordered(last), descending)
-    return torch.gather(last, -1, order).movedim(-1, dim), order.movedim(-1, dim)
+    return _back(torch.gather(last, -1, order), dim), _back(order, dim)
 
 
 @FAMILY.decomposes(aten.sort.default, reason=_REASON)
@@ -179,4 +187,4 @@ def topk(
         index = _extract_extremes(key, k, largest)
     else:
         index = _permutation(key, largest).narrow(-1, 0, k)
-    return torch.gather(last, -1, index).movedim(-1, dim), index.movedim(-1, dim)
+    return _back(torch.gather(last, -1, index), dim), _back(index, dim)
