@@ -138,7 +138,11 @@ class _Copies:
             self._copy(op, place)
 
     def _is_fresh(self, value: Value) -> bool:
-        """Tell whether the storage of a value is fresh, and reached only by the value."""
+        """Tell whether the storage of a value is fresh, and reached only by the value.
+
+        What a loop or branch gives is made so by copies, and a splat is kept from becoming one
+        with its equals.
+        """
         incoming = _incoming(value)
         if incoming:
             for op, place in incoming:

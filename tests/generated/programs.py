@@ -13,11 +13,11 @@ from torch import Tensor
 
 from .operators import FLOW, OPERATORS, PURE, VIEWS, WRITES, Attributes, Operator
 
-SIZES = (5, 1, 2, 7)
-"""Values of the dynamic size; the first is that of the trace, and of programs of fixed sizes."""
+SIZES = (5, 2, 7)
+"""Values of the dynamic size; the first is that of the trace, and of programs of fixed sizes.
 
-_LEAST = 2
-"""The least dynamic size that a program is asked to take; 1 only if it may have no branch on it."""
+None is 1: programs with a branch on a size of 1 would be refused.
+"""
 
 _MOST_ELEMENTS = 400
 _LARGEST = 2.0**14
@@ -196,7 +196,7 @@ def generate(seed: int, *, dynamic: bool) -> Program:
 
 def sizes(*, dynamic: bool) -> tuple[int, ...]:
     """Return the sizes that a program is called with."""
-    return tuple(size for size in SIZES if size >= _LEAST) if dynamic else SIZES[:1]
+    return SIZES if dynamic else SIZES[:1]
 
 
 def smaller(program: Program) -> Iterator[Program]:

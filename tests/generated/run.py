@@ -1,8 +1,8 @@
 """Generated programs by the thousand, in child processes: `make generated N=10000`.
 
 `build/generated/` has a line of JSON for each program; a run goes on where the last one stopped.
-What is wrong or failed is shrunk, and printed as a program that can be pasted into
-`tests/generated/test_generated.py`.
+Programs that are not right are printed; `--shrink SEED --kind KIND` reduces one to the steps that it
+needs.
 """
 
 from __future__ import annotations
