@@ -1,8 +1,8 @@
 """Generated programs by the thousand, in child processes: `make generated N=10000`.
 
 `build/generated/` has a line of JSON for each program; a run goes on where the last one stopped.
-Programs that are not right are printed; `--shrink SEED --kind KIND` reduces one to the steps that it
-needs.
+Programs that are not right are printed; `--shrink SEED --kind KIND` reduces one to the steps that
+it needs.
 """
 
 from __future__ import annotations
