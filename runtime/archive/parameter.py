@@ -272,8 +272,8 @@ def unpack(packed: NDArray[np.uint8], dtype: DType, count: int) -> NDArray[Any]:
         count: How many elements to return.
 
     Example:
-        >>> unpack(np.uint8([33, 15]), PACKED_DTYPES["int4"], 3)
-        array([1, 2, -1], dtype=int4)
+        >>> unpack(np.uint8([33, 15]), PACKED_DTYPES["int4"], 3).tolist()
+        [1, 2, -1]
     """
     nibbles = np.empty(2 * len(packed), np.uint8)
     nibbles[0::2] = packed & np.uint8(0x0F)
