@@ -1,12 +1,61 @@
-"""Exported programs: with another graph, and torch's form of them in JSON."""
+"""Exported programs: decomposed, with another graph, and torch's form of them in JSON."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import torch
+from torch._export.utils import (
+    _collect_all_valid_cia_ops,
+    _is_preservable_cia_op,
+    _special_op_to_preserve_cia,
+)
+from torch._ops import OperatorBase
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.export import ExportedProgram
+from torch.export.exported_program import _decompose_exported_program
+
+from .decomposition_tables import composite_names
+
+
+def decompose(
+    program: ExportedProgram, table: Mapping[OperatorBase, Callable[..., Any]]
+) -> ExportedProgram:
+    """Return `program.run_decompositions(table)`.
+
+    torch collects its composite operators in each call, which takes as long as to decompose a
+    small program; here they are collected once.
+
+    Args:
+        program: The program; it stays as it is.
+        table: The decompositions.
+    """
+    with unset_fake_temporarily():
+        operators = _composite_operators(len(composite_names()), len(torch.ops._dir))
+        composite: dict[OperatorBase, Callable[..., Any]] = {
+            operator: table.get(operator, _special_op_to_preserve_cia) for operator in operators
+        }
+        others: dict[OperatorBase, Callable[..., Any]] = {}
+        for operator, function in table.items():
+            if operator not in composite:
+                of_torch = composite if _is_preservable_cia_op(operator) else others
+                of_torch[operator] = function
+        decomposed: ExportedProgram = _decompose_exported_program(
+            program,
+            cia_to_decomp=composite,
+            python_decomp_table=others,
+            joint_loss_index=None,
+            decompose_custom_triton_ops=False,
+        )
+        return decomposed
+
+
+@functools.lru_cache(maxsize=1)
+def _composite_operators(registered: int, namespaces: int) -> frozenset[OperatorBase]:
+    """Return the operators that torch may keep or decompose; a new one changes the arguments."""
+    return frozenset(_collect_all_valid_cia_ops())
 
 
 def with_graph(program: ExportedProgram, graph_module: torch.fx.GraphModule) -> ExportedProgram:

@@ -12,7 +12,7 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from ..compat.exported_programs import with_graph
+from ..compat.exported_programs import decompose, with_graph
 from ..compat.fake_tensors import FakeTensor
 from ..compat.operators import OperatorBase, OpOverload, schema_of
 from ..compat.pytrees import tree_leaves, tree_map_only
@@ -46,7 +46,7 @@ def legalize(
     chosen = current_aot_decompositions() if table is None else dict(table)
     functions = {**corrections(), **chosen}
     if must_retrace(program, functions):
-        legal: ExportedProgram = _with_own_copies(program).run_decompositions(functions)
+        legal = decompose(_with_own_copies(program), functions)
     else:
         legal = _copy(program)
     rewrite_graph(legal.graph_module)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import operator
+from typing import Any
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
 from pelton.aot.compat.exported_programs import (
+    decompose,
     graph_to_json,
     program_from_json,
     size_functions,
@@ -24,6 +26,41 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # of torch's o
 
 def program_of_linear() -> ExportedProgram:
     return torch.export.export(torch.nn.Linear(3, 2), (torch.ones(1, 3),))
+
+
+@contract(
+    "torch.export.exported_program._decompose_exported_program, torch._export.utils",
+    breaks="legalisation, which decomposes programs",
+)
+def test_a_program_is_decomposed_as_torch_does() -> None:
+    def squares(x: torch.Tensor) -> torch.Tensor:
+        return x * x
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.square(torch.nn.functional.linear(x, x)).clamp(0, 1)
+
+    program = torch.export.export(Model(), (torch.ones(2, 2),))
+    table = {torch.ops.aten.square.default: squares}
+    targets = [node.target for node in decompose(program, table).graph.nodes]
+    assert targets == [node.target for node in program.run_decompositions(table).graph.nodes]
+    assert torch.ops.aten.mul.Tensor in targets and torch.ops.aten.linear.default in targets
+    assert torch.ops.aten.square.default in [node.target for node in program.graph.nodes]
+
+
+def test_an_operator_that_is_registered_later_stays_whole() -> None:
+    decompose(program_of_linear(), {})  # collects the operators of torch
+    library = torch.library.Library("contract_test", "DEF")
+    library.define("twice(Tensor x) -> Tensor")
+    library.impl("twice", lambda x: x + x, "CompositeImplicitAutograd")
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return torch.ops.contract_test.twice(x) * 3
+
+    program = torch.export.export(Model(), (torch.ones(2),))
+    targets = [node.target for node in decompose(program, {}).graph.nodes]
+    assert torch.ops.contract_test.twice.default in targets
 
 
 @contract("ExportedProgram._update", breaks="legalisation, which gives programs another graph")
