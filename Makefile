@@ -7,7 +7,7 @@ LINKS := build/links
 CONSTRAINTS := constraints.txt
 TORCH := 2.14.1
 
-.PHONY: demo test versions lint types format coverage generated benchmarks fuzz load clean
+.PHONY: demo test versions lint types format coverage generated benchmarks fuzz load deep clean
 
 N := 1000
 
@@ -57,6 +57,10 @@ fuzz: $(INSTALLED)
 # Threads, hundreds of thousands of calls, hundreds of loads.
 load: $(INSTALLED)
 	$(PYTHON) -m pytest -n 0 -m load tests/load
+
+# The cases of long tests that the suite leaves out.
+deep: $(INSTALLED)
+	$(PYTHON) -m pytest -n 2 --dist worksteal -m deep tests
 
 benchmarks: $(INSTALLED)
 	$(PYTHON) benchmarks/overhead.py

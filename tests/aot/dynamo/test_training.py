@@ -60,7 +60,9 @@ def losses(
     return found
 
 
-@pytest.mark.parametrize(("make", "batches"), [(conv_net, images), (text_net, texts)])
+@pytest.mark.parametrize(
+    ("make", "batches"), [(conv_net, images), pytest.param(text_net, texts, marks=pytest.mark.deep)]
+)
 def test_a_training_loop_is_that_of_eager(
     make: Callable[[], nn.Module], batches: Callable[[int], Any]
 ) -> None:

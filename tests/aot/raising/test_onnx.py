@@ -121,8 +121,17 @@ def test_attention_with_two_dynamic_sizes_stays_one_operator(tmp_path: Path) -> 
     assert "Attention" in [node.op_type for node in program.model.graph]
 
 
-@pytest.mark.parametrize("dynamic", [False, True])
-@pytest.mark.parametrize("kind", ["keys", "queries", "all"])
+@pytest.mark.parametrize(
+    ("kind", "dynamic"),
+    [
+        ("queries", True),
+        ("all", False),
+        pytest.param("all", True, marks=pytest.mark.deep),
+        pytest.param("keys", False, marks=pytest.mark.deep),
+        pytest.param("keys", True, marks=pytest.mark.deep),
+        pytest.param("queries", False, marks=pytest.mark.deep),
+    ],
+)
 def test_masks_with_one_row_or_column_for_all(tmp_path: Path, dynamic: bool, kind: str) -> None:
     shape = {"keys": (1, 5), "queries": (5, 1), "all": (1, 1)}[kind]
 
@@ -350,7 +359,15 @@ def test_a_view_needs_no_layout_of_memory(tmp_path: Path) -> None:
     assert_all_equal(aot.export(tmp_path / "turned.mlir"), tmp_path, turned, (x,))
 
 
-@pytest.mark.parametrize("spread", [torch.var, torch.std, torch.var_mean, torch.std_mean])
+@pytest.mark.parametrize(
+    "spread",
+    [
+        torch.std,
+        torch.var_mean,
+        pytest.param(torch.var, marks=pytest.mark.deep),
+        pytest.param(torch.std_mean, marks=pytest.mark.deep),
+    ],
+)
 def test_the_spread_of_no_elements_is_not_zero(spread: Any, tmp_path: Path) -> None:
     x = torch.zeros(3, 0)
     warnings.filterwarnings("ignore", "(var|std).*degrees of freedom")
@@ -360,7 +377,7 @@ def test_the_spread_of_no_elements_is_not_zero(spread: Any, tmp_path: Path) -> N
         assert_same(run(x), spread(x, **options))
 
 
-@pytest.mark.parametrize("pool", [F.avg_pool2d, F.avg_pool3d])
+@pytest.mark.parametrize("pool", [F.avg_pool2d, pytest.param(F.avg_pool3d, marks=pytest.mark.deep)])
 def test_an_average_has_the_divisor_that_is_asked_for(pool: Any, tmp_path: Path) -> None:
     x = torch.randn(2, 3, 5, 6, 7)[:, :, 0 if pool is F.avg_pool2d else slice(None)]
     for ceil_mode, stride, padding in ((False, 2, 1), (True, 2, 1), (True, 3, 0), (False, 1, 0)):

@@ -69,7 +69,14 @@ class Constants(torch.nn.Module):
         return results, x
 
 
-@pytest.mark.parametrize("dtype", VALUES, ids=str)
+LONG = (torch.float16, torch.int64)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [pytest.param(each, marks=[pytest.mark.deep] if each in LONG else []) for each in VALUES],
+    ids=str,
+)
 def test_arithmetic_on_constants(dtype: torch.dtype) -> None:
     model, x = Constants(dtype), torch.ones(2)
     got, _ = runtime.load(bytes(aot.export(model, args=(x,)).compile().map_memory()))(x)
