@@ -50,6 +50,16 @@ def size_of(tensor: Value, axis: int) -> Value:
     return create("tensor.dim", IndexType.get(), [tensor, index(axis)])
 
 
+def behind_barrier(tensor: Value) -> Value:
+    """Return the same tensor as another value, of sizes that IREE can tell."""
+    shape = RankedTensorType(tensor.type).shape
+    sizes = [size_of(tensor, axis) for axis, size in enumerate(shape) if size == DYNAMIC]
+    barrier = create("util.optimization_barrier", tensor.type, [tensor])
+    if not sizes:
+        return barrier
+    return create("flow.tensor.tie_shape", tensor.type, [barrier, *sizes])
+
+
 def filled(value: Value, kind: Type, sizes: Sequence[Value]) -> Value:
     """Return a tensor filled with a scalar.
 

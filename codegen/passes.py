@@ -16,6 +16,7 @@ from .faults.invariant_reductions import materialize_invariant_reduction_inputs
 from .faults.padded_convolutions import decompose_dynamic_pads
 from .faults.shared_destinations import separate_destinations
 from .faults.shared_storage import copy_shared_storage
+from .faults.strided_sources import materialize_strided_sources
 from .faults.workload_ordinals import fix_workload_ordinals
 
 STREAM_TENSORS = "stream-tensors"
@@ -30,8 +31,10 @@ class PhasePasses:
     """The passes to run between the phases of IREE's compiler.
 
     Reductions with loop-invariant operands are rewritten in every program
-    (`faults/const_eval_barriers.py`, `faults/invariant_reductions.py`), and operations with
-    several constant results are split (`faults/constant_results.py`).
+    (`faults/const_eval_barriers.py`, `faults/invariant_reductions.py`), operations with several
+    constant results are split (`faults/constant_results.py`), what is written in place is copied
+    (`faults/shared_destinations.py`, `faults/shared_storage.py`), and so are slices of a step that
+    are gathered from (`faults/strided_sources.py`).
 
     Attributes:
         dynamic_sizes: Whether the program has dynamic sizes. Then pads are decomposed
@@ -54,6 +57,7 @@ class PhasePasses:
         """Yield each pass with the phase that it runs after, in the order of the phases."""
         yield "input", split_constant_results
         yield "input", separate_destinations
+        yield "input", materialize_strided_sources
         if self.dynamic_sizes:
             yield "input", decompose_dynamic_pads
         yield "preprocessing", insert_const_eval_barriers

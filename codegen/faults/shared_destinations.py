@@ -18,11 +18,10 @@ from iree.compiler.ir import (
     InsertionPoint,
     Operation,
     OpResult,
-    RankedTensorType,
     Value,
 )
 
-from ..emission import DYNAMIC, create, size_of
+from ..emission import behind_barrier
 from ..linalg import operations_in
 
 _SEPARATE = frozenset(
@@ -46,7 +45,7 @@ def separate_destinations(module_op: Operation) -> None:
             value = op.operands[place]
             if not _is_separate(value) and (op.name not in _SLICES or len(list(value.uses)) > 1):
                 with InsertionPoint(op), op.location:
-                    op.operands[place] = _behind_barrier(value)
+                    op.operands[place] = behind_barrier(value)
 
 
 def _destinations(op: Operation) -> list[int]:
@@ -70,13 +69,3 @@ def _is_separate(value: Value) -> bool:
     if op.name == "flow.tensor.tie_shape":
         return _is_separate(op.operands[0])
     return op.name in _SEPARATE
-
-
-def _behind_barrier(value: Value) -> Value:
-    """Return the same tensor as another value, of sizes that IREE can tell."""
-    shape = RankedTensorType(value.type).shape
-    sizes = [size_of(value, axis) for axis, size in enumerate(shape) if size == DYNAMIC]
-    barrier = create("util.optimization_barrier", value.type, [value])
-    if not sizes:
-        return barrier
-    return create("flow.tensor.tie_shape", value.type, [barrier, *sizes])

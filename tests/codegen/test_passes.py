@@ -33,6 +33,7 @@ def test_passes_are_in_the_order_of_the_phases(dynamic: bool, tile: int) -> None
             [
                 "split_constant_results",
                 "separate_destinations",
+                "materialize_strided_sources",
                 "insert_const_eval_barriers",
                 "copy_shared_storage",
                 "materialize_invariant_reduction_inputs",
@@ -43,6 +44,7 @@ def test_passes_are_in_the_order_of_the_phases(dynamic: bool, tile: int) -> None
             [
                 "split_constant_results",
                 "separate_destinations",
+                "materialize_strided_sources",
                 "decompose_dynamic_pads",
                 "insert_const_eval_barriers",
                 "mark_static_matmuls",
