@@ -70,6 +70,11 @@ VIEWS: Mapping[str, Operator] = {
     "diagonal": Operator(1, lambda x, o: x.diagonal(o), ((-1, 1),)),
     "expand": Operator(1, lambda x, k: x.expand(k, *x.shape), ((1, 3),)),
     "movedim": Operator(1, lambda x, a, b: x.movedim(a, b), (_DIM, _DIM)),
+    "narrow": Operator(1, lambda x, d, a, n: x.narrow(d, a, n), (_DIM, (-2, 1), (0, 2))),
+    "unflatten": Operator(1, lambda x, d, a: x.unflatten(d, (a, -1)), (_DIM, (1, 2))),
+    "unflatten last": Operator(1, lambda x, d, a: x.unflatten(d, (-1, a)), (_DIM, (1, 2))),
+    "split": Operator(1, lambda x, n, i, d: x.split(n, d)[i], ((1, 2), (-1, 1), _DIM)),
+    "chunk": Operator(1, lambda x, n, i, d: x.chunk(n, d)[i], ((1, 3), (-1, 0), _DIM)),
 }  # fmt: skip
 
 PURE: Mapping[str, Operator] = {
@@ -142,6 +147,41 @@ PURE: Mapping[str, Operator] = {
     "scatter_add": Operator(
         2, lambda x, i, d: _small(x.scatter_add(d, i.to(torch.int64) % x.shape[d], x)), (_DIM,)
     ),
+    "double": Operator(1, lambda x: x.to(torch.float64)),
+    "int8": Operator(1, lambda x: _small(x).to(torch.int8), stable=False),
+    "uint8": Operator(1, lambda x: x.clamp(0, 64).to(torch.uint8), stable=False),
+    "half of": Operator(1, lambda x: x / 2),
+    "quotient": Operator(1, lambda x, a: x // a, ((1, 3),), stable=False),
+    "remainder": Operator(1, lambda x, a: x % a, ((1, 3),), stable=False),
+    "logical_and": Operator(2, torch.logical_and, stable=False),
+    "xor": Operator(2, lambda x, y: (x > 0) ^ (y > 0), stable=False),
+    "rms_norm": Operator(
+        1, lambda x: torch.nn.functional.rms_norm(x, x.shape[-1:]), exact=False, floats=True
+    ),
+    "var": Operator(1, lambda x, d, c: _small(x.var(d, correction=c)), (_DIM, (0, 1)),
+                    exact=False, floats=True),
+    "logsumexp": Operator(1, lambda x, d: x.logsumexp(d), (_DIM,), exact=False, floats=True),
+    "diff": Operator(1, lambda x, d: x.diff(dim=d), (_DIM,)),
+    "topk": Operator(1, lambda x, d: x.topk(1, d)[0], (_DIM,)),
+    "cummax": Operator(1, lambda x, d: x.cummax(d)[0], (_DIM,)),
+    "count": Operator(1, lambda x, d: x.count_nonzero(d), (_DIM,), stable=False),
+    "all": Operator(1, lambda x, d: (x > -1).all(d), (_DIM,), stable=False),
+    "outer": Operator(2, lambda x, y: _small(torch.outer(x, y))),
+    "repeat_interleave": Operator(1, lambda x, n, d: x.repeat_interleave(n, d), ((1, 2), _DIM)),
+    "index_copy": Operator(  # in another order, without repeats
+        1, lambda x, d: x.index_copy(d, torch.arange(x.shape[d]).flip(0), x * 2), (_DIM,)
+    ),
+    "scatter": Operator(
+        1, lambda x, d: x.scatter(d, torch.argsort(x, dim=d, stable=True), x), (_DIM,),
+        stable=False,
+    ),
+    "take_along": Operator(
+        1, lambda x, d: x.take_along_dim(x.argmax(d, keepdim=True), d), (_DIM,), stable=False
+    ),
+    "positive": Operator(1, lambda x: _small(x[x > 0].sum()), stable=False),
+    "chosen rows": Operator(
+        1, lambda x: _small(x[x.reshape(x.shape[0], -1).sum(1) > 0].sum(0)), stable=False
+    ),
     "zeros": Operator(1, lambda x: torch.zeros(x.shape)),
     "zeros_like": Operator(1, torch.zeros_like),
     "full": Operator(1, lambda x, a: torch.full(x.shape, float(a)), ((0, 2),)),
@@ -161,6 +201,24 @@ WRITES: Mapping[str, Operator] = {
     "add_ of": Operator(2, lambda v, y: v.add_(y)),
     "index_fill_": Operator(
         2, lambda v, i, a: v.index_fill_(0, _index(i, v.shape[0]), float(a)), ((-2, 2),)
+    ),
+    "neg_": Operator(1, lambda v: v.neg_()),
+    "clamp_": Operator(1, lambda v, a: v.clamp_(-a, a), ((0, 4),)),
+    "double_": Operator(1, lambda v: v.add_(v)),
+    "cumsum_": Operator(1, lambda v, d: v.copy_(_small(v.cumsum(d))), (_DIM,)),
+    "sort_": Operator(1, lambda v, d: v.copy_(v.sort(d, stable=True)[0]), (_DIM,)),
+    "transpose_": Operator(1, lambda v: v.copy_(v.T.clone())),
+    "where_": Operator(2, lambda v, y: v.copy_(torch.where(v > 0, y, v)), stable=False),
+    "swap_": Operator(1, lambda v: v.__setitem__([0, -1], v[[-1, 0]]) or v),
+    "slice_": Operator(1, lambda v, a: v.__setitem__(slice(1, None), v[:-1] + a) or v, ((-2, 2),)),
+    "index_copy_": Operator(
+        2, lambda v, y: v.index_copy_(0, torch.arange(v.shape[0]).flip(0), y)
+    ),
+    "scatter_": Operator(
+        2, lambda v, i, a: v.scatter_(0, i.to(torch.int64) % v.shape[0], float(a)), ((-2, 2),)
+    ),
+    "index_put_": Operator(
+        3, lambda v, i, y: v.index_put_((_index(i, v.shape[0]),), y, accumulate=True)
     ),
     "last_": Operator(1, lambda v, a: v[-1:].add_(a), ((1, 9),)),
     "rows_": Operator(1, lambda v, a: v.__setitem__([0, -1], a) or v, ((-3, 3),)),
