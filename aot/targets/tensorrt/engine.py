@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tempfile
-import threading
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +18,9 @@ from pelton.runtime.files import atomic_write
 from pelton.runtime.progress import advance
 
 from ...spec.errors import CompileError, ExportError
+from . import builder
 from .library import FLAVORS, Library, Log
-from .network import Network
 from .options import TensorRTOptions
-
-_POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -43,61 +41,124 @@ class Engine:
     """A built engine.
 
     Attributes:
-        plan: Its bytes; valid while this lives.
+        plan: The file of its bytes.
         seconds: How long it took.
         warnings: What TensorRT warned of.
     """
 
-    plan: Any
+    plan: Path
     seconds: float
     warnings: tuple[str, ...]
-
-    def write(self, path: Path) -> None:
-        """Write the plan to a file."""
-        with open(path, "wb") as file:
-            file.write(memoryview(self.plan))
 
 
 def build_engine(
     library: Library,
-    log: Log,
-    network: Network,
+    model: Path,
     inputs: Sequence[Port],
     profiles: Sequence[EngineProfile],
     settings: BuildSettings,
+    folder: Path,
     where: str,
 ) -> Engine:
-    """Return the engine of a network.
+    """Return the engine of a model, built in a child process.
 
-    An interrupt (Ctrl-C) cancels the build and is raised when TensorRT has stopped.
+    An exception that ends the wait, such as an interrupt (Ctrl-C), ends the child.
 
     Args:
         library: The library.
-        log: What it logs.
-        network: The network.
-        inputs: Its inputs.
+        model: The file of the ONNX model, which the library takes.
+        inputs: The inputs of the engine.
         profiles: Its optimisation profiles.
         settings: What else to tell the builder.
+        folder: Where files may be put; the plan is `engine` there.
         where: The function, for messages.
 
     Raises:
-        CompileError: TensorRT failed; has its log.
+        CompileError: TensorRT failed or crashed; has its log.
         ExportError: TensorRT refuses a profile.
     """
-    config = _configured(library, network, settings)
-    hosts = {port.name for port in inputs if port.host}
-    for profile in profiles:
-        _add_profile(network, config, profile, hosts, where)
-    timings = _timing_cache(library, config, settings.options)
-    start = time.perf_counter()
-    plan = _Build(library, network, config).run()
-    if plan is None:
-        raise _build_error(library, log, where)
-    if timings is not None and settings.options.timing_cache is not None:
-        with atomic_write(settings.options.timing_cache) as file:
-            file.write(memoryview(config.get_timing_cache().serialize()))
+    job = job_of(library, model, inputs, profiles, settings, folder)
+    log, ended, status = _run(job, folder)
+    refused = [profile for profile in profiles if profile.name == ended.get("profile")]
+    if refused:
+        raise ExportError(
+            f"{where}: TensorRT refuses profile {refused[0].name!r}: {refused[0].inputs}"
+        )
+    if "seconds" not in ended:
+        raise _build_error(library, log, where, status)
+    if job["timing_cache"] is not None:
+        with atomic_write(job["timing_cache"]) as file:
+            file.write(Path(job["new_timings"]).read_bytes())
     warnings = [line.partition(": ")[2] for line in log.lines if line.startswith("WARNING: ")]
-    return Engine(plan, time.perf_counter() - start, tuple(dict.fromkeys(warnings)))
+    return Engine(Path(job["plan"]), ended["seconds"], tuple(dict.fromkeys(warnings)))
+
+
+def job_of(
+    library: Library,
+    model: Path,
+    inputs: Sequence[Port],
+    profiles: Sequence[EngineProfile],
+    settings: BuildSettings,
+    folder: Path,
+) -> dict[str, Any]:
+    """Return all that `builder.py` needs, as JSON; parameters as for `build_engine`."""
+    options, is_rtx = settings.options, library.flavor == "rtx"
+    cache = None if is_rtx or options.timing_cache is None else str(options.timing_cache)
+    return {
+        "library": FLAVORS[library.flavor][0],
+        "model": str(model),
+        "plan": str(folder / "engine"),
+        "profiles": [
+            {
+                "name": profile.name,
+                "inputs": {n: [b.min, b.opt, b.max] for n, b in profile.inputs.items()},
+            }
+            for profile in profiles
+        ],
+        "hosts": [port.name for port in inputs if port.host],
+        "level": options.level,
+        "workspace_bytes": options.workspace_bytes,
+        "refit": options.weights == "refit",
+        "detailed": options.layer_info,
+        "compute_capabilities": list(settings.compute_capabilities) if is_rtx else [],
+        "timing_cache": cache,
+        "new_timings": str(folder / "timings"),
+    }
+
+
+def _run(job: dict[str, Any], folder: Path) -> tuple[Log, dict[str, Any], int]:
+    """Build in a child process; return its log, how it says that it ended, and its status."""
+    stated, noise = folder / "job.json", folder / "stderr.txt"
+    stated.write_text(json.dumps(job))
+    log, ended = Log(), dict[str, Any]()
+    with (
+        open(noise, "wb") as stderr,
+        subprocess.Popen(
+            [sys.executable, str(builder.__file__), str(stated)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            start_new_session=True,
+        ) as child,
+    ):
+        try:
+            assert child.stdout is not None
+            for line in child.stdout:
+                told = json.loads(line)
+                if "log" in told:
+                    log.lines.append(told["log"])
+                elif "step" in told:
+                    advance(*told["step"])
+                else:
+                    ended = told
+            status = child.wait()
+        except BaseException:
+            child.kill()
+            raise
+    if status:
+        log.lines += [f"ERROR: {line}" for line in noise.read_text(errors="replace").splitlines()]
+    return log, ended, status
 
 
 def inspected(library: Library, logger: Any, engine: Engine) -> Any:
@@ -113,118 +174,21 @@ def inspected(library: Library, logger: Any, engine: Engine) -> Any:
     if not torch.cuda.is_available():
         return None
     trt = library.module
-    loaded = trt.Runtime(logger).deserialize_cuda_engine(memoryview(engine.plan))
+    loaded = trt.Runtime(logger).deserialize_cuda_engine(engine.plan.read_bytes())
     if loaded is None:
         return None
     inspector = loaded.create_engine_inspector()
     return json.loads(inspector.get_engine_information(trt.LayerInformationFormat.JSON))
 
 
-def _configured(library: Library, network: Network, settings: BuildSettings) -> Any:
-    trt, options = library.module, settings.options
-    config = network.builder.create_builder_config()
-    config.builder_optimization_level = options.level
-    if options.workspace_bytes is not None:
-        config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, options.workspace_bytes)
-    if options.weights == "refit":
-        config.set_flag(trt.BuilderFlag.REFIT)
-    if options.layer_info:
-        config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED
-    if library.flavor == "rtx":
-        config.num_compute_capabilities = len(settings.compute_capabilities)
-        for index, capability in enumerate(settings.compute_capabilities):
-            name = f"SM{capability.replace('.', '')}"
-            config.set_compute_capability(trt.ComputeCapability.__members__[name], index)
-    return config
-
-
-def _add_profile(
-    network: Network, config: Any, profile: EngineProfile, hosts: set[str], where: str
-) -> None:
-    made = network.builder.create_optimization_profile()
-    for name, bounds in profile.inputs.items():
-        points = (bounds.min, bounds.opt, bounds.max)
-        if name in hosts:
-            made.set_shape_input(name, *points)
-        else:
-            made.set_shape(name, *points)
-    if config.add_optimization_profile(made) < 0:
-        raise ExportError(f"{where}: TensorRT refuses profile {profile.name!r}: {profile.inputs}")
-
-
-def _timing_cache(library: Library, config: Any, options: TensorRTOptions) -> Any:
-    """Set the timings that builds share; None where none are kept."""
-    if library.flavor == "rtx" or options.timing_cache is None:
-        return None
-    path = Path(options.timing_cache)
-    timings = config.create_timing_cache(path.read_bytes() if path.exists() else b"")
-    config.set_timing_cache(timings, ignore_mismatch=False)
-    return timings
-
-
-class _Build:
-    """One run of the builder, in a thread of its own so that the caller's can be interrupted."""
-
-    def __init__(self, library: Library, network: Network, config: Any) -> None:
-        self._network = network
-        self._config = config
-        self._cancelled, self._done = threading.Event(), threading.Event()
-        self._plan: Any = None
-        self._failure: BaseException | None = None
-        config.progress_monitor = _monitor(library.module, self._cancelled)
-
-    def run(self) -> Any:
-        """Return the plan, or None where the build failed."""
-        threading.Thread(target=self._work, name="pelton-tensorrt-build").start()
-        try:
-            while not self._done.wait(_POLL_SECONDS):  # an interrupted join would lose the thread
-                pass
-        except BaseException:
-            self._cancelled.set()
-            self._done.wait()
-            raise
-        if self._failure is not None:
-            raise self._failure
-        return self._plan
-
-    def _work(self) -> None:
-        try:
-            builder = self._network.builder
-            self._plan = builder.build_serialized_network(self._network.definition, self._config)
-        except BaseException as error:  # raised again in the caller's thread
-            self._failure = error
-        finally:
-            self._done.set()
-
-
-def _monitor(trt: Any, cancelled: threading.Event) -> Any:
-    """Return a progress monitor that reports the outermost phase, and cancels on demand."""
-
-    class Monitor(trt.IProgressMonitor):  # type: ignore[misc]  # known when it runs
-        def __init__(self) -> None:
-            trt.IProgressMonitor.__init__(self)
-            self._phases: dict[str, int] = {}
-
-        def phase_start(self, name: str, parent: str | None, steps: int) -> None:
-            if parent is None:
-                self._phases[name] = steps
-
-        def step_complete(self, name: str, step: int) -> bool:
-            if name in self._phases:
-                advance(name, step + 1, self._phases[name])
-            return not cancelled.is_set()
-
-        def phase_finish(self, name: str) -> None:
-            self._phases.pop(name, None)
-
-    return Monitor()
-
-
-def _build_error(library: Library, log: Log, where: str) -> CompileError:
+def _build_error(library: Library, log: Log, where: str, status: int) -> CompileError:
     folder = Path(tempfile.mkdtemp(prefix="pelton-tensorrt-"))
     diagnostics = folder / "log.txt"
     diagnostics.write_text(log.text + "\n")
     reason = log.errors[0] if log.errors else "it gave no reason"
+    if status < 0:
+        last = f", after {log.errors[-1]}" if log.errors else ""
+        reason = f"its builder crashed (signal {-status}){last}"
     return CompileError(
         f"{where}: {FLAVORS[library.flavor][1]} {library.version} failed to build an engine: "
         f"{reason[:400].rstrip('.')}. Its log: {diagnostics}",

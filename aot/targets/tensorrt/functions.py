@@ -15,13 +15,16 @@ from pelton.runtime.call.signature import Signature
 from pelton.runtime.progress import stage
 
 from ...raising.fx import ModuleSource
-from ...raising.onnx import EXTERNAL_DATA_BYTES, OnnxProgram, to_onnx
+from ...raising.onnx import OnnxProgram, to_onnx
 from ..base import Refusal
 from .bounds import engine_profiles, profiled
 from .engine import BuildSettings, build_engine, inspected
 from .library import Library
 from .network import Network, layer_descriptions, parse, refusals, typed_wrongly
 from .options import TensorRTOptions
+
+_MODEL = "model.onnx"
+"""The file of a function's model within its folder."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ def network_of(
     network = None
     if not typed_wrongly(program):
         with stage(f"{program.name}: parsing"):
-            network = parse(library, logger, _model_for_parser(program, folder))
+            network = parse(library, logger, program.save(folder / _MODEL))
     return network or refusals(library, logger, program)
 
 
@@ -131,20 +134,19 @@ def built(
         logging: What `Library.logging` gave.
         function: The entry point.
         settings: What to tell the builder.
-        folder: Where files may be put.
+        folder: That of `network_of`, with the model.
 
     Raises:
         CompileError: TensorRT failed; has its log.
     """
     options, program = settings.options, function.program
-    name, log = program.name, logging[1]
-    files: dict[Role, Path] = {"engine": folder / "engine"}
+    name = program.name
     with stage(f"{name}: building an engine"):
         engine = build_engine(
-            library, log, function.network, function.inputs, function.profiles, settings,
+            library, folder / _MODEL, function.inputs, function.profiles, settings, folder,
             where=f"{name}()",
         )  # fmt: skip
-    engine.write(files["engine"])
+    files: dict[Role, Path] = {"engine": engine.plan}
     report = {
         "layers": len(function.network.layers),
         "seconds": round(engine.seconds, 3),
@@ -180,12 +182,6 @@ def parameters_by_origin(program: OnnxProgram) -> dict[str, torch.Tensor]:
     """Return the weights that are inputs of a model, by the names that functions share."""
     ports = {port.name: port for port in program.inputs if port.kind == "parameter"}
     return {ports[name].origin: tensor for name, tensor in program.parameters.items()}
-
-
-def _model_for_parser(program: OnnxProgram, folder: Path) -> bytes | Path:
-    if program.weight_bytes < EXTERNAL_DATA_BYTES:
-        return program.to_bytes()
-    return program.save(folder / "model.onnx")
 
 
 def _reference(program: OnnxProgram, folder: Path) -> dict[Role, Path]:

@@ -13,6 +13,7 @@ from ...raising.onnx import OnnxProgram
 from ...spec.errors import SourceLocation, UnsupportedOpError
 from ...spec.locations import location_in_trace
 from ..base import Refusal
+from . import builder
 from .library import Library, Log
 
 _UNSUPPORTED_DTYPES = {
@@ -71,26 +72,8 @@ def parse(library: Library, logger: Any, model: bytes | Path) -> Network | None:
         logger: Of `Library.logging`.
         model: The model, or the file that has it.
     """
-    trt = library.module
-    builder = trt.Builder(logger)
-    definition = builder.create_network(_network_flags(trt))
-    parser = trt.OnnxParser(definition, logger)
-    parsed = parser.parse_from_file(str(model)) if isinstance(model, Path) else parser.parse(model)
-    if not parsed:
-        return None
-    network = Network(builder, definition, parser)
-    for layer in network.layers:
-        if layer.type == trt.LayerType.ATTENTION_INPUT:
-            # Attention that no fused kernel takes fails to build unless it may be decomposed.
-            layer.__class__ = trt.IAttentionInputLayer
-            layer.attention.decomposable = True
-    return network
-
-
-def _network_flags(trt: Any) -> int:
-    """Return the flags of a network whose element types are exactly the model's."""
-    flag = trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED
-    return 1 << int(flag)
+    parsed = builder.parse(library.module, logger, model)
+    return None if parsed is None else Network(*parsed)
 
 
 def refusals(library: Library, logger: Any, program: OnnxProgram) -> list[Refusal]:
@@ -148,8 +131,8 @@ def _first_refused(library: Library, logger: Any, model: Any) -> tuple[Any, str]
     import onnx_ir
 
     trt = library.module
-    builder = trt.Builder(logger)
-    definition = builder.create_network(_network_flags(trt))  # it must outlive the parser
+    maker = trt.Builder(logger)
+    definition = maker.create_network(builder.network_flags(trt))  # it must outlive the parser
     parser = trt.OnnxParser(definition, logger)
     if parser.parse(onnx_ir.to_proto(model).SerializeToString()) or not parser.num_errors:
         return None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +15,22 @@ import torch
 pytest.importorskip("tensorrt_rtx")
 pytest.importorskip("onnxscript")
 
-from pelton.aot.spec.errors import ExportError
-from pelton.aot.targets.tensorrt import engine
-from pelton.aot.targets.tensorrt.engine import BuildSettings, Engine, build_engine, inspected
-from pelton.aot.targets.tensorrt.library import Library, Log
-from pelton.aot.targets.tensorrt.network import Network, parse
+from pelton.aot.spec.errors import CompileError, ExportError
+from pelton.aot.targets.tensorrt import builder, engine
+from pelton.aot.targets.tensorrt.engine import (
+    BuildSettings,
+    Engine,
+    build_engine,
+    inspected,
+    job_of,
+)
+from pelton.aot.targets.tensorrt.library import Library, open_library
 from pelton.aot.targets.tensorrt.options import TensorRTOptions
 from pelton.runtime.artifacts.entry_points import Bounds, EngineProfile, Port
 from pelton.runtime.call.dtypes import DTYPES
-from tests.aot.targets.tensorrt.models import opened, program_of
+from pelton.runtime.progress import listening
+from tests.aot.targets.tensorrt.models import program_of
+from tests.processes import Mark
 
 RELU = "(float[N, 2] x) => (float[N, 2] y) { y = Relu(x) }"
 X = Port("x", "user", "x", DTYPES["float32"], ("N", 2))
@@ -32,136 +41,161 @@ def profile(*rows: int, name: str = "default") -> EngineProfile:
 
 
 @pytest.fixture
-def parsed() -> Iterator[tuple[Library, Log, Network]]:
-    with opened() as (library, logger, log):
-        network = parse(library, logger, program_of(RELU).to_bytes())
-        assert network is not None
-        yield library, log, network
+def library() -> Library:
+    return open_library("rtx")
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return program_of(RELU).save(tmp_path / "model.onnx")
 
 
 def settings(*capabilities: str, **options: Any) -> BuildSettings:
     return BuildSettings(TensorRTOptions(optimization_level=0, **options), capabilities or ("8.9",))
 
 
-def test_an_engine_is_built_and_written(parsed: Any, tmp_path: Path) -> None:
-    library, log, network = parsed
-    profiles = [profile(1, 2, 4, name="few"), profile(5, 6, 9, name="many")]
-    built = build_engine(library, log, network, [X], profiles, settings(), "main()")
+def build(library: Library, model: Path, *profiles: EngineProfile, **options: Any) -> Engine:
+    given = profiles or (profile(1, 2, 4),)
+    return build_engine(library, model, [X], given, settings(**options), model.parent, "main()")
+
+
+def test_an_engine_is_built_and_written(library: Library, model: Path) -> None:
+    (model.parent / "engine").write_bytes(b"x" * 10_000_000)  # longer than the plan
+    built = build(library, model, profile(1, 2, 4, name="few"), profile(5, 6, 9, name="many"))
     assert built.seconds > 0
-    built.write(tmp_path / "engine")
-    assert (tmp_path / "engine").read_bytes() == bytes(memoryview(built.plan)) != b""
+    assert built.plan == model.parent / "engine"
+    assert 1000 < built.plan.stat().st_size < 10_000_000
     if not torch.cuda.is_available():
         assert inspected(library, None, built) is None
 
 
-def test_what_tensorrt_warned_of_is_told_once() -> None:
-    with opened() as (library, logger, log):
-        network = parse(library, logger, program_of(RELU).to_bytes())
-        assert network is not None
-        log.lines += ["WARNING: slow", "ERROR: bad", "WARNING: slow", "WARNING: narrow: two"]
-        built = build_engine(library, log, network, [X], [profile(1, 2, 4)], settings(), "main()")
-    assert built.warnings[:2] == ("slow", "narrow: two")
-
-
 @pytest.mark.parametrize("rows", [(4, 2, 1), (3, 2, 4)], ids=["backward", "beside"])
-def test_a_profile_that_tensorrt_refuses_is_named(parsed: Any, rows: tuple[int, ...]) -> None:
-    library, log, network = parsed
+def test_a_profile_that_tensorrt_refuses_is_named(
+    library: Library, model: Path, rows: tuple[int, ...]
+) -> None:
     with pytest.raises(ExportError, match=r"main\(\): TensorRT refuses profile 'default'"):
-        build_engine(library, log, network, [X], [profile(*rows)], settings(), "main()")
+        build(library, model, profile(*rows))
+    assert not (model.parent / "engine").exists()
 
 
-def test_the_builder_is_told_what_the_user_asked_for(parsed: Any) -> None:
-    library, _, network = parsed
+def test_the_builder_is_told_what_the_user_asked_for(library: Library, model: Path) -> None:
     trt = library.module
     options = settings("8.0", "12.0", workspace_bytes=1 << 20, weights="refit", layer_info=True)
-    config = engine._configured(library, network, options)
+    maker = trt.Builder(trt.Logger())
+    config = builder.configured(trt, maker, job_of(library, model, [X], [], options, model.parent))
     assert config.builder_optimization_level == 0
     assert config.get_memory_pool_limit(trt.MemoryPoolType.WORKSPACE) == 1 << 20
     assert config.get_flag(trt.BuilderFlag.REFIT)
     assert config.profiling_verbosity == trt.ProfilingVerbosity.DETAILED
     assert config.num_compute_capabilities == 2
     assert config.get_compute_capability(1) == trt.ComputeCapability.SM120
-    plain = engine._configured(library, network, settings())
-    assert not plain.get_flag(trt.BuilderFlag.REFIT)
+    plain = job_of(library, model, [X], [], settings(), model.parent)
+    assert not builder.configured(trt, maker, plain).get_flag(trt.BuilderFlag.REFIT)
 
 
-def test_rtx_keeps_no_timings(parsed: Any, tmp_path: Path) -> None:
-    library, _, network = parsed
-    config = engine._configured(library, network, settings())
-    options = TensorRTOptions(timing_cache=tmp_path / "timings")
-    assert engine._timing_cache(library, config, options) is None
+def test_rtx_keeps_no_timings_and_tensorrt_builds_for_its_gpu(model: Path) -> None:
+    options = settings(timing_cache=model.parent / "timings")
+    rtx, tensorrt = (
+        job_of(Library(flavor, None, "1"), model, [X], [], options, model.parent)
+        for flavor in ("rtx", "tensorrt")
+    )
+    assert (rtx["timing_cache"], rtx["compute_capabilities"]) == (None, ["8.9"])
+    assert tensorrt["timing_cache"] == str(model.parent / "timings")
+    assert tensorrt["compute_capabilities"] == []
 
 
-class Slow:
-    """Stands for a builder that does not end by itself; it counts on the monitor to be stopped."""
-
-    def __init__(self, outcome: Any = b"plan") -> None:
-        self.outcome = outcome
-        self.stopped = False
-
-    def build_serialized_network(self, definition: Any, config: Any) -> Any:
-        monitor = config.progress_monitor
-        monitor.phase_start("build", None, 1000)
-        monitor.phase_start("inner", "build", 10)
-        for step in range(1000):
-            if self.outcome is None and not monitor.step_complete("build", step):
-                self.stopped = True
-                return None
-            threading.Event().wait(0.01 if self.outcome is None else 0)
-        monitor.phase_finish("build")
-        if isinstance(self.outcome, Exception):
-            raise self.outcome
-        return self.outcome
+BUILDER = """
+import json, os, sys, time
+def tell(**fields):
+    print(json.dumps(fields), flush=True)
+"""
 
 
-class Config:
-    progress_monitor: Any = None
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Let another program stand for the builder; what it prints is what TensorRT would tell."""
+
+    def stand_in(text: str) -> None:
+        path = tmp_path / "stand_in.py"
+        path.write_text(BUILDER + text)
+        monkeypatch.setattr(engine.builder, "__file__", str(path))
+
+    return stand_in
 
 
-def build_of(library: Library, slow: Slow) -> Any:
-    return engine._Build(library, Network(slow, None, None), Config())
+def test_steps_and_warnings_are_told(library: Library, model: Path, program: Any) -> None:
+    program("""
+for line in ("WARNING: slow", "ERROR: bad", "WARNING: slow", "WARNING: narrow: two"):
+    tell(log=line)
+tell(step=["build", 3, 7])
+tell(seconds=1.5, ended=True)
+""")
+    steps: list[Any] = []
+    with listening(lambda *told: None, lambda *told: steps.append(told)):
+        built = build(library, model)
+    assert built.warnings == ("slow", "narrow: two")
+    assert built.seconds == 1.5
+    assert steps == [("build", 3, 7)]
 
 
-def test_an_interrupt_stops_the_builder_before_it_is_raised(
-    parsed: Any, monkeypatch: pytest.MonkeyPatch
+def test_a_failed_build_says_the_first_error_and_where_the_log_is(
+    library: Library, model: Path, program: Any
 ) -> None:
-    slow = Slow(None)
-    build = build_of(parsed[0], slow)
-    wait, waits = build._done.wait, []
-
-    def interrupted(seconds: float | None = None) -> bool:
-        waits.append(seconds)
-        if len(waits) == 2:
-            raise KeyboardInterrupt
-        return wait(seconds)
-
-    monkeypatch.setattr(build._done, "wait", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        build.run()
-    assert slow.stopped
-
-
-def test_a_failure_of_the_builder_is_raised_where_the_build_was_asked_for(parsed: Any) -> None:
-    with pytest.raises(ValueError, match="of the builder"):
-        build_of(parsed[0], Slow(ValueError("of the builder"))).run()
-    assert build_of(parsed[0], Slow()).run() == b"plan"
-
-
-def test_a_failed_build_says_the_first_error_and_where_the_log_is(parsed: Any) -> None:
-    library, log, _ = parsed
-    log.lines += ["WARNING: w", "ERROR: no kernel.", "ERROR: second"]
-    error = engine._build_error(library, log, "main()")
-    text = str(error)
+    program("""
+for line in ("WARNING: w", "ERROR: no kernel.", "ERROR: second"):
+    tell(log=line)
+tell(ended=True)
+""")
+    with pytest.raises(CompileError) as caught:
+        build(library, model)
+    text = str(caught.value)
     assert text.startswith(f"main(): TensorRT-RTX {library.version} failed to build an engine: ")
     assert "no kernel. Its log: " in text and "second" not in text
     path = Path(text.rpartition("Its log: ")[2])
-    assert path.read_text().splitlines() == log.lines
-    assert error.diagnostics == log.text
+    assert path.read_text().splitlines() == ["WARNING: w", "ERROR: no kernel.", "ERROR: second"]
+    assert caught.value.diagnostics == path.read_text().rstrip("\n")
     path.unlink()
     path.parent.rmdir()
 
 
-def test_an_engine_is_written_over_what_was_there(tmp_path: Path) -> None:
-    (tmp_path / "engine").write_bytes(b"longer than the plan")
-    Engine(bytearray(b"plan"), 1.0, ()).write(tmp_path / "engine")
-    assert (tmp_path / "engine").read_bytes() == b"plan"
+def test_a_crash_of_the_builder_is_an_error(library: Library, model: Path, program: Any) -> None:
+    program("tell(log='ERROR: odd'); os.kill(os.getpid(), 11)")
+    with pytest.raises(CompileError, match=r"crashed \(signal 11\), after odd"):
+        build(library, model)
+
+
+def test_what_the_builder_raises_is_in_the_log(library: Library, model: Path, program: Any) -> None:
+    program("raise ValueError('of the builder')")
+    with pytest.raises(CompileError) as caught:
+        build(library, model)
+    assert "ValueError: of the builder" in caught.value.diagnostics
+
+
+def test_an_interrupt_ends_the_builder(
+    library: Library, model: Path, program: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program("tell(step=['build', 1, 9]); time.sleep(600)")
+    mark = Mark()
+    monkeypatch.setenv("PELTON_TEST_MARK", mark.environment["PELTON_TEST_MARK"])
+
+    def interrupt(*told: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "advance", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        build(library, model)
+    monkeypatch.delenv("PELTON_TEST_MARK")
+    mark.assert_gone()
+
+
+def test_the_builder_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    job = tmp_path / "job.json"
+    os.mkfifo(job)  # that nobody writes to
+    child = subprocess.Popen(
+        [sys.executable, str(builder.__file__), str(job)], stdin=subprocess.PIPE
+    )
+    assert child.stdin is not None
+    time.sleep(0.1)
+    assert child.poll() is None
+    child.stdin.close()
+    assert child.wait(30) == 1

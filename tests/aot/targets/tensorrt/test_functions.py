@@ -12,7 +12,6 @@ pytest.importorskip("tensorrt_rtx")
 pytest.importorskip("onnxscript")
 
 from pelton.aot.spec.errors import DynamicShapeError
-from pelton.aot.targets.tensorrt import functions
 from pelton.aot.targets.tensorrt.engine import BuildSettings
 from pelton.aot.targets.tensorrt.functions import built, network_of, parameters_by_origin, parsed
 from pelton.aot.targets.tensorrt.network import Network
@@ -107,19 +106,8 @@ def test_what_tensorrt_cannot_take_are_refusals(text: str, operator: str, tmp_pa
         found = network_of(library, (logger, log), program_of(text), tmp_path)
     assert isinstance(found, list)
     assert found[0].operator == operator
-    assert [*tmp_path.iterdir()] == []
 
 
 def test_weights_are_called_by_what_functions_share() -> None:
     assert [*parameters_by_origin(program_of(STATEFUL, N, **GIVEN))] == ["model::w"]
     assert parameters_by_origin(program_of("(float[2] x) => (float[2] y) { y = Neg(x) }")) == {}
-
-
-def test_a_large_model_goes_to_the_parser_as_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = program_of("(float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }")
-    assert functions._model_for_parser(program, tmp_path) == program.to_bytes()
-    monkeypatch.setattr(functions, "EXTERNAL_DATA_BYTES", 8)
-    assert functions._model_for_parser(program, tmp_path) == tmp_path / "model.onnx"
-    assert (tmp_path / "model.onnx").exists()
