@@ -33,6 +33,7 @@ def optimize(model: Any) -> None:
     _select_by_gather(model.graph)
     _state_scales(model.graph)
     _widen_attention(model.graph)
+    _widen_indices(model.graph)
     for finish in (
         passes.RemoveUnusedNodesPass(),
         passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
@@ -111,6 +112,23 @@ def _widen_attention(graph: Any) -> None:
                 node.replace_input_with(index, _padded(node, index, widest - width))
         if widths[2] != widest:
             _cut_result(node, widths[2])
+
+
+def _widen_indices(graph: Any) -> None:
+    """Give GatherND and ScatterND the int64 indices that ONNX asks for.
+
+    torch.onnx passes on those of int32, which PyTorch takes; onnxruntime does not load the model.
+    """
+    onnx_ir = importlib.import_module("onnx_ir")
+    wide = onnx_ir.DataType.INT64
+    for node in [node for node in graph.all_nodes() if node.op_type in ("GatherND", "ScatterND")]:
+        indices = node.inputs[1]
+        if indices.dtype == wide:
+            continue
+        cast = onnx_ir.node("Cast", [indices], {"to": int(wide)}, name=f"{node.name}_indices")
+        node.graph.insert_before(node, cast)
+        cast.outputs[0].dtype, cast.outputs[0].shape = wide, indices.shape
+        node.replace_input_with(1, cast.outputs[0])
 
 
 def _padded(node: Any, index: int, added: int) -> Any:

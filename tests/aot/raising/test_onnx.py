@@ -410,3 +410,31 @@ def test_extremes_of_all_elements(tmp_path: Path) -> None:
 
     x = torch.randn(3, 4)
     assert_all_equal(aot.export(extremes, args=(x,)), tmp_path, extremes, (x,))
+
+
+def test_indices_of_int32_are_those_of_onnx(tmp_path: Path) -> None:
+    def indexed(x: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        ones = torch.ones(2, 4)
+        return (
+            x[i],
+            x[:, i],
+            x[i, i],
+            torch.ops.aten.index_put(x, (i,), ones),
+            torch.ops.aten.index_put(x, (None, i), ones[:1, :2], True),
+            x.index_add(0, i, ones),
+        )
+
+    args = (torch.randn(3, 4), torch.tensor([1, 0], dtype=torch.int32))
+    assert_all_equal(aot.export(indexed, args=args), tmp_path, indexed, args)
+
+
+def test_an_inverse_short_time_transform_runs(tmp_path: Path) -> None:
+    window = torch.hann_window(16)
+
+    def signal(real: torch.Tensor, imaginary: torch.Tensor) -> torch.Tensor:
+        spectrum = torch.complex(real, imaginary)
+        return torch.istft(spectrum, 16, hop_length=4, window=window)
+
+    args = (torch.randn(1, 9, 7), torch.randn(1, 9, 7))
+    args[1][:, [0, -1]] = 0  # as of a real signal
+    assert_all_equal(aot.export(signal, args=args), tmp_path, signal, args)
