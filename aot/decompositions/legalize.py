@@ -12,6 +12,7 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from ..compat.decomposition_tables import decomposable
 from ..compat.exported_programs import with_graph
 from ..compat.fake_tensors import FakeTensor
 from ..compat.operators import OperatorBase, OpOverload, schema_of
@@ -48,7 +49,8 @@ def legalize(
     chosen = current_aot_decompositions() if table is None else dict(table)
     functions = {**corrections(), **chosen}
     if must_retrace(program, functions):
-        legal: ExportedProgram = _with_own_copies(program).run_decompositions(functions)
+        with decomposable(functions):
+            legal: ExportedProgram = _with_own_copies(program).run_decompositions(functions)
     else:
         legal = _copy(program)
     rewrite_graph(legal.graph_module)
