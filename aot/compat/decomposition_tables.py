@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch._decomp import decomposition_table, get_decompositions, remove_decompositions
 from torch._export.utils import _get_decomp_for_cia
-from torch._ops import OpOverload
+from torch._ops import OperatorBase, OpOverload
+from torch.export import exported_program
 
 __all__ = [
     "composite_decomposition",
     "composite_names",
+    "decomposable",
     "decomposition_table",
     "get_decompositions",
     "remove_decompositions",
@@ -30,3 +33,36 @@ def composite_names() -> list[str]:
 def composite_decomposition(operator: OpOverload) -> Callable[..., Any] | None:
     """Return how torch implements an operator by others; None where it has no such form."""
     return _get_decomp_for_cia(operator) if operator._can_decompose() else None
+
+
+_COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+
+
+@contextmanager
+def decomposable(operators: Iterable[OperatorBase]) -> Iterator[None]:
+    """Let decompositions of an exported program reach operators that torch would leave alone.
+
+    Those are the operators with a kernel beside a composite form in Python, which is hidden inside
+    the context.
+    """
+    saved = {
+        operator: dict(operator.py_kernels)
+        for operator in operators
+        if isinstance(operator, OpOverload)
+        and _COMPOSITE in operator.py_kernels
+        and not torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), _COMPOSITE)
+    }
+    for operator in saved:
+        for key in (_COMPOSITE, torch._C.DispatchKey.Autograd):
+            operator.py_kernels.pop(key, None)
+        operator._dispatch_cache.clear()
+    collected = exported_program._collect_all_valid_cia_ops
+    exported_program._collect_all_valid_cia_ops = lambda: collected() - saved.keys()
+    try:
+        yield
+    finally:
+        exported_program._collect_all_valid_cia_ops = collected
+        for operator, kernels in saved.items():
+            operator.py_kernels.clear()
+            operator.py_kernels.update(kernels)
+            operator._dispatch_cache.clear()

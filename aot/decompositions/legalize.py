@@ -12,12 +12,14 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from ..compat.decomposition_tables import decomposable
 from ..compat.exported_programs import decompose, with_graph
 from ..compat.fake_tensors import FakeTensor
 from ..compat.operators import OperatorBase, OpOverload, schema_of
 from ..compat.pytrees import tree_leaves, tree_map_only
 from .registry import Decomposition, DecompositionTable
 from .rewrites import rewrite_graph
+from .strided_views import has_strided_views, take_from_owners
 from .table import corrections, current_aot_decompositions
 
 _LOG = logging.getLogger("pelton")
@@ -43,10 +45,12 @@ def legalize(
         >>> type(legalize(program)).__name__
         'ExportedProgram'
     """
+    program = _with_views_of_owners(program)
     chosen = current_aot_decompositions() if table is None else dict(table)
     functions = {**corrections(), **chosen}
     if must_retrace(program, functions):
-        legal = decompose(_with_own_copies(program), functions)
+        with decomposable(functions):
+            legal = decompose(_with_own_copies(program), functions)
     else:
         legal = _copy(program)
     rewrite_graph(legal.graph_module)
@@ -112,6 +116,15 @@ def _with_own_copies(program: ExportedProgram) -> ExportedProgram:
             own.meta = {**node.meta, "val": source.meta["val"]}
             node.replace_input_with(source, own)
     program.graph_module.recompile()
+    return program
+
+
+def _with_views_of_owners(program: ExportedProgram) -> ExportedProgram:
+    """Return the program with each strided view taken from the tensor that owns the memory."""
+    if not has_strided_views(program.graph_module):
+        return program
+    program = _copy(program)
+    take_from_owners(program.graph_module)
     return program
 
 

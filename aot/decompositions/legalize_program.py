@@ -12,7 +12,7 @@ from torch.fx import Node
 
 from ..capture.dynamic_squeeze import refuse_squeezed_sizes
 from ..capture.program import Program, normalize
-from ..capture.trace import tracing_settings
+from ..capture.trace import TRACING_LOCK, tracing_settings
 from ..compat.operators import OpOverload, schema_of
 from ..spec.errors import PeltonError, UnsupportedOpError
 from ..spec.locations import location_in_trace, location_of_node
@@ -41,7 +41,7 @@ def legalize_program(
     refuse_squeezed_sizes(program)
     _refuse_writes_to_windows(program)
     try:
-        with tracing_settings():
+        with TRACING_LOCK, tracing_settings():
             legal = legalize(program, decompositions)
     except PeltonError:
         raise

@@ -27,11 +27,18 @@ def _strided_index(x: Tensor, size: Sequence[Any], stride: Sequence[Any], offset
     return index.expand(size) if len(size) else index
 
 
-@FAMILY.decomposes(aten.as_strided.default, aten.as_strided_copy.default, reason=_NO_LOWERING)
-def as_strided(x: Tensor, size: Sequence[Any], stride: Sequence[Any], offset: Any = None) -> Any:
-    """`as_strided` of a contiguous tensor, by index_select."""
+def _check_layout(x: Tensor) -> None:
+    """Refuse a tensor whose memory a decomposition has laid out in another way than torch."""
     if not x.is_contiguous():
-        return NotImplemented
+        raise NotImplementedError(
+            "of a tensor that does not lie row after row; call contiguous() on it first"
+        )
+
+
+@FAMILY.decomposes(aten.as_strided.default, aten.as_strided_copy.default, reason=_NO_LOWERING)
+def as_strided(x: Tensor, size: Sequence[Any], stride: Sequence[Any], offset: Any = None) -> Tensor:
+    """`as_strided` of a contiguous tensor, by index_select."""
+    _check_layout(x)
     index = _strided_index(x, size, stride, offset)
     return x.reshape(-1).index_select(0, index.reshape(-1)).reshape(list(size))
 
@@ -41,8 +48,7 @@ def as_strided_scatter(
     x: Tensor, source: Tensor, size: Sequence[Any], stride: Sequence[Any], offset: Any = None
 ) -> Any:
     """`as_strided_scatter`: x with the elements of a strided view replaced."""
-    if not x.is_contiguous():
-        return NotImplemented
+    _check_layout(x)
     index = _strided_index(x, size, stride, offset).reshape(-1)
     return x.reshape(-1).scatter(0, index, source.reshape(-1)).reshape(x.shape)
 

@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 
 from ...compat.operators import OpOverload, schema_of
+from ...compat.symbolic import bound_sympy
 from ...spec.sizes import is_static
+from ..real_types import in_single
 from ..registry import Decomposition, Family
 
 aten = torch.ops.aten
@@ -75,17 +77,44 @@ for _operator, _function in (
     )
 
 
-def _var_of_empty(operator: OpOverload) -> Decomposition:
+def _least(size: Any) -> Any:
+    """Return the least value of a size; 0 for 2, below which torch may trace no size."""
+    if is_static(size):
+        return size
+    least = bound_sympy(size.node.expr, size.node.shape_env.var_to_range).lower
+    return least if least > 2 else 0
+
+
+def _of_few(operator: OpOverload) -> Decomposition:
+    """Return the decomposition of a variance or standard deviation of possibly few elements.
+
+    The sum of squares is divided by max(0, n - correction).
+    """
     names = [argument.name for argument in schema_of(operator).arguments[1:]]
+    results = len(schema_of(operator).returns)
+    packet: Any = operator.overloadpacket
+    is_std = packet in (aten.std, aten.std_mean)
 
     def decomposition(x: Tensor, *args: Any, **kwargs: Any) -> Any:
-        if not any(is_static(size) and size == 0 for size in x.shape):
-            return NotImplemented
         given = {**dict(zip(names, args, strict=False)), **kwargs}
-        dims = given.get("dim") or range(x.dim())
-        shaped = torch.sum(x, list(dims), keepdim=bool(given.get("keepdim")))
-        result = torch.full_like(shaped, math.nan)
-        return (result, result) if len(schema_of(operator).returns) == 2 else result
+        dims = list(given.get("dim") or range(x.dim()))
+        keepdim = bool(given.get("keepdim"))
+        correction = given.get("correction", given.get("unbiased"))
+        correction = 1 if correction is None else correction
+        count = math.prod(x.shape[dim] for dim in dims) if x.dim() else 1
+        if any(is_static(size) and size == 0 for size in x.shape):
+            shaped = torch.sum(x, dims, keepdim=keepdim)
+            result = torch.full_like(shaped, math.nan)
+            return (result, result) if results == 2 else result
+        if x.dtype.is_complex or _least(count) >= correction:
+            return NotImplemented
+        if is_static(count):
+            return packet.correction(x, dims, correction=count, keepdim=keepdim)
+        variance = aten.var.correction(in_single(x), dims, correction=0, keepdim=keepdim)
+        number = torch.full((), count, dtype=variance.dtype, device=x.device)
+        result = variance * (number / (number - correction).clamp(min=0))
+        result = (torch.sqrt(result) if is_std else result).to(x.dtype)
+        return (result, torch.mean(x, dims, keepdim=keepdim)) if results == 2 else result
 
     return decomposition
 
@@ -94,8 +123,8 @@ for _packet in (aten.std, aten.std_mean, aten.var, aten.var_mean):
     for _operator in (_packet.default, _packet.dim, _packet.correction):
         FAMILY.enter(
             _operator,
-            _var_of_empty(_operator),
-            reason="NaN for empty tensors, for which torch.onnx gives 0",
+            _of_few(_operator),
+            reason="negative with a correction above the count; 0 by torch.onnx for no elements",
         )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy
 import torch
 from torch import Tensor
 
 from ...spec.sizes import is_static
 from ..broadcasting import along
+from ..real_types import in_single
 from ..registry import Family
 
 aten = torch.ops.aten
@@ -25,19 +27,38 @@ def truncated(size: Any) -> Any:
     return truncate(size)
 
 
+def _step(old: Any, size: Any, scale: float | None, *whole: tuple[Any, Any, float]) -> Any:
+    """Return the distance between samples, in pixels of the argument.
+
+    Args:
+        old: The number of pixels.
+        size: The number of samples.
+        scale: The factor given, if any.
+        whole: Pairs of numbers, with the step that torch takes in its stead where they are equal.
+    """
+    if not scale:
+        return old / size
+    result: Any = 1 / scale
+    for one, other, step in whole:
+        if is_static(one) and is_static(other):
+            result = step if one == other else result
+        else:
+            equal = torch.full((), one) == torch.full((), other)
+            result = torch.where(equal, torch.full((), step), result)
+    return result
+
+
 def _linear(x: Tensor, dim: int, size: Any, align_corners: bool, scale: float | None) -> Tensor:
     """Return x resized linearly in one dimension; `scale` is the factor given, if any."""
     old = x.shape[dim]
-    place = torch.arange(size, device=x.device).to(torch.float32)
+    place = torch.arange(size, device=x.device).to(x.dtype)
     if align_corners:
         source = place * ((old - 1) / (size - 1)) if size != 1 else place
     else:
-        step = 1 / scale if scale else old / size
-        source = ((place + 0.5) * step - 0.5).clamp(min=0.0)
+        source = ((place + 0.5) * _step(old, size, scale, (size, old, 1.0)) - 0.5).clamp(min=0.0)
     first = source.to(torch.int64).clamp(max=old - 1)
     second = (first + 1).clamp(max=old - 1)
-    weight = (source - first.to(torch.float32)).to(x.dtype)
-    weight = along(weight, dim, x.dim())
+    weight = along(source - first.to(x.dtype), dim, x.dim())
     low, high = x.index_select(dim, first), x.index_select(dim, second)
     return low + (high - low) * weight
 
@@ -45,9 +66,10 @@ def _linear(x: Tensor, dim: int, size: Any, align_corners: bool, scale: float | 
 def _resize(
     x: Tensor, sizes: Sequence[Any], align_corners: bool, scales: Sequence[float | None]
 ) -> Tensor:
+    result = in_single(x)
     for axis, (size, scale) in enumerate(zip(sizes, scales, strict=True)):
-        x = _linear(x, 2 + axis, size, align_corners, scale)
-    return x
+        result = _linear(result, 2 + axis, size, align_corners, scale)
+    return result.to(x.dtype)
 
 
 @FAMILY.decomposes(
@@ -63,12 +85,8 @@ def upsample_by_factor(
     scale_factors: Sequence[float] | None,
 ) -> Tensor:
     """`upsample_linear1d.vec` and its kind: x resized to a size or by factors."""
-    if output_size is not None:
-        return _resize(x, output_size, align_corners, [None] * len(output_size))
-    assert scale_factors is not None
-    pairs = zip(x.shape[2:], scale_factors, strict=True)
-    sizes = [truncated(size * factor) for size, factor in pairs]
-    return _resize(x, sizes, align_corners, scale_factors)
+    sizes, scales = _sizes_and_scales(x, output_size, scale_factors)
+    return _resize(x, sizes, align_corners, scales)
 
 
 @FAMILY.decomposes(
@@ -81,54 +99,116 @@ def upsample_to_size(
     x: Tensor, output_size: Sequence[Any], align_corners: bool, *scales: float | None, **named: Any
 ) -> Tensor:
     """`upsample_linear1d` and its kind: x resized to a size, sampled at the given factors."""
+    return _resize(x, output_size, align_corners, _all_scales(output_size, scales, named))
+
+
+def _all_scales(
+    output_size: Sequence[Any], scales: Sequence[float | None], named: Mapping[str, float | None]
+) -> list[float | None]:
+    """Return the factor given for each dimension, by position or name."""
     names = [f"scales_{letter}" for letter in "dhw"[-len(output_size) :]]
     if len(output_size) == 1:
         names = ["scales"]
-    given = [*scales, *(named.get(name) for name in names[len(scales) :])]
-    return _resize(x, output_size, align_corners, given)
+    return [*scales, *(named.get(name) for name in names[len(scales) :])]
+
+
+_SMALL = 128
+"""Height and width of results, together, up to which torch resizes planes by a kernel of its own.
+
+For larger ones it depends on the layout in memory, which is taken as row after row here.
+"""
 
 
 def _nearest(
-    x: Tensor, output_size: Sequence[Any] | None, scales: Sequence[float | None], centre: float
+    x: Tensor, sizes: Sequence[Any], scales: Sequence[float | None], centre: float
 ) -> Tensor:
     """Return x resized to the nearest pixel, sampled at offset `centre` in each output pixel."""
-    for axis, scale in enumerate(scales, 2):
+    plane = len(sizes) == 2 and not (is_static(sum(sizes)) and sum(sizes) > _SMALL)
+    precision = torch.float64 if x.dtype is torch.float64 and not plane else torch.float32
+    for axis, (size, scale) in enumerate(zip(sizes, scales, strict=True), 2):
         old = x.shape[axis]
-        size = output_size[axis - 2] if output_size else truncated(old * (scale or 1))
-        step = 1 / scale if scale else old / size
-        place = torch.arange(size, device=x.device).to(torch.float32)
-        place = (place + centre if centre else place) * step
-        x = x.index_select(axis, place.to(torch.int64).clamp(max=old - 1))
+        whole = [(size, old, 1.0), (size, 2 * old, 0.5)] if plane and not centre else []
+        place = torch.arange(size, device=x.device).to(precision)
+        place = (place + centre if centre else place) * _step(old, size, scale, *whole)
+        index = place.to(torch.float32).to(torch.int64).clamp(max=old - 1)
+        x = x.index_select(axis, index)
     return x
 
 
+def _sizes_and_scales(
+    x: Tensor, output_size: Sequence[Any] | None, scale_factors: Sequence[float] | None
+) -> tuple[Sequence[Any], Sequence[float | None]]:
+    """Return the size and the factor for each dimension, of which one is given."""
+    if output_size is not None:
+        return output_size, [None] * len(output_size)
+    assert scale_factors is not None
+    pairs = zip(x.shape[2:], scale_factors, strict=True)
+    return [truncated(size * factor) for size, factor in pairs], scale_factors
+
+
+_NEAREST = (aten.upsample_nearest1d, aten.upsample_nearest2d, aten.upsample_nearest3d)
+
+
 @FAMILY.decomposes(
-    aten.upsample_nearest1d.vec,
-    aten.upsample_nearest2d.vec,
-    aten.upsample_nearest3d.vec,
-    reason="fractional factors are computed in float64, which does not compile",
+    *[packet.vec for packet in _NEAREST],
+    reason="takes exact quotients where torch rounds to float32, and fractional factors do not "
+    "compile",
 )
 def nearest_by_factor(
     x: Tensor, output_size: Sequence[Any] | None, scale_factors: Sequence[float] | None
 ) -> Any:
-    """`upsample_nearest.vec` for fractional factors."""
-    if not scale_factors or all(float(factor).is_integer() for factor in scale_factors):
+    """`upsample_nearest.vec`, unless it takes the pixels of exact quotients."""
+    sizes, scales = _sizes_and_scales(x, output_size, scale_factors)
+    exact = map(_repeats, scale_factors) if scale_factors else map(_exact, x.shape[2:], sizes)
+    if all(exact):
         return NotImplemented
-    return _nearest(x, output_size, scale_factors, centre=0.0)
+    return _nearest(x, sizes, scales, centre=0.0)
 
 
 @FAMILY.decomposes(
-    aten._upsample_nearest_exact1d.vec,
-    aten._upsample_nearest_exact2d.vec,
-    aten._upsample_nearest_exact3d.vec,
-    reason="the decomposition of torch is wrong in float32",
+    *[packet.default for packet in _NEAREST], reason="wrong where no multiple of the size is asked"
 )
+def nearest_to_size(
+    x: Tensor, output_size: Sequence[Any], *scales: float | None, **named: float | None
+) -> Tensor:
+    """`upsample_nearest` to a size, sampled at the given factors."""
+    return _nearest(x, output_size, _all_scales(output_size, scales, named), centre=0.0)
+
+
+def _repeats(factor: float) -> bool:
+    """Return whether a factor repeats each pixel: its inverse in float32 is not too small."""
+    return float(factor).is_integer() and float(numpy.float32(1 / factor)) * factor >= 1
+
+
+def _exact(old: Any, size: Any) -> bool:
+    """Return whether the places of pixels have the same whole part if rounded to float32."""
+    if not is_static(old) or not is_static(size):
+        return False
+    places = numpy.arange(size)
+    rounded = (places.astype(numpy.float32) * numpy.float32(old / size)).astype(numpy.int64)
+    return bool((rounded.clip(max=old - 1) == places * old // size).all())
+
+
+_EXACT = (
+    aten._upsample_nearest_exact1d, aten._upsample_nearest_exact2d, aten._upsample_nearest_exact3d,
+)  # fmt: skip
+_WRONG_EXACT = "the decomposition of torch is wrong in float32"
+
+
+@FAMILY.decomposes(*[packet.vec for packet in _EXACT], reason=_WRONG_EXACT)
 def nearest_exact(
     x: Tensor, output_size: Sequence[Any] | None, scale_factors: Sequence[float] | None
 ) -> Tensor:
     """`_upsample_nearest_exact.vec`: x resized to the pixel with the nearest centre."""
-    scales: Sequence[float | None] = scale_factors or [None] * (x.dim() - 2)
-    return _nearest(x, output_size, scales, centre=0.5)
+    return _nearest(x, *_sizes_and_scales(x, output_size, scale_factors), centre=0.5)
+
+
+@FAMILY.decomposes(*[packet.default for packet in _EXACT], reason=_WRONG_EXACT)
+def nearest_exact_to_size(
+    x: Tensor, output_size: Sequence[Any], *scales: float | None, **named: float | None
+) -> Tensor:
+    """`_upsample_nearest_exact` to a size, sampled at the given factors."""
+    return _nearest(x, output_size, _all_scales(output_size, scales, named), centre=0.5)
 
 
 def _antialias_weights(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from pelton.aot.compat.decomposition_tables import (
     composite_decomposition,
     composite_names,
+    decomposable,
     decomposition_table,
     get_decompositions,
     remove_decompositions,
@@ -56,3 +58,21 @@ def test_composite_operator_is_computed_by_others() -> None:
     assert function is not None
     torch.testing.assert_close(function(X), X * X)
     assert composite_decomposition(aten.relu.default) is None
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of torch's own pytrees
+@contract("OpOverload.py_kernels", breaks="upsample_nearest2d, which is wrong as it stands")
+def test_decompositions_reach_operators_with_a_kernel_and_a_composite_form() -> None:
+    operator = aten.upsample_nearest2d.default
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return operator(x, [4, 4])
+
+    program = torch.export.export(Model(), (torch.ones(1, 1, 2, 2),))
+    table = {operator: lambda x, *_: x.repeat(1, 1, 2, 2)}
+    assert "upsample" in str(program.run_decompositions(dict(table)).graph), "no longer needed"
+    kernels = dict(operator.py_kernels)
+    with decomposable(table):
+        assert "upsample" not in str(program.run_decompositions(dict(table)).graph)
+    assert operator.py_kernels == kernels

@@ -57,6 +57,34 @@ def test_variances_of_no_elements(packet):
 
 @pytest.mark.filterwarnings("ignore:.*degrees of freedom")
 @pytest.mark.parametrize("packet", [aten.std, aten.var, aten.std_mean, aten.var_mean], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_variances_with_a_correction_above_the_count(packet, dtype):
+    x = torch.arange(6, dtype=dtype).reshape(3, 2)
+    for correction in (4, 10, 3.5):
+        compare(packet.correction, x, [0], correction=correction)
+        compare(packet.correction, x[:1], [0, 1], correction=correction, keepdim=True)
+    compare(packet.correction, x[:1], [0], correction=2)
+    assert decompose(packet.correction, x, [0], correction=3) is NotImplemented
+
+
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom")
+def test_variances_of_dynamic_counts_around_the_correction(check):
+    def both(x):
+        y = x.half()
+        return (
+            *torch.var_mean(x, 0, correction=2), *torch.std_mean(x, correction=2.5),
+            x.var(0), x.std(0, keepdim=True), x.t().var(1, unbiased=False),
+            y.var(0), *torch.std_mean(y, 0, correction=3),
+        )  # fmt: skip
+
+    sizes = {0: torch.export.Dim("n", min=0, max=20)}
+    calls = [[torch.randn(n, 2)] for n in (5, 0, 1, 2, 3, 20)]
+    check({"all": both}, *calls, dynamic=[sizes])
+    check({"fixed": both}, calls[2])
+
+
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom")
+@pytest.mark.parametrize("packet", [aten.std, aten.var, aten.std_mean, aten.var_mean], ids=str)
 def test_variances_along_other_dimensions_than_the_empty_one_have_no_elements(packet):
     compare(packet.dim, torch.zeros(2, 0), [0], True, False)
 

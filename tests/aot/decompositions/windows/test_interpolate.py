@@ -62,6 +62,56 @@ def test_nearest_centres(rank, factor):
         compare(packet.vec, samples(rank), size[:rank], None)
 
 
+PACKETS = [
+    getattr(aten, f"{name}{rank}d") for name in ("upsample_nearest", "_upsample_nearest_exact")
+    for rank in (1, 2, 3)
+] + [getattr(aten, f"upsample_{name}") for name in NAMES.values()]  # fmt: skip
+
+
+@pytest.mark.parametrize("packet", PACKETS, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16], ids=str)
+def test_sizes_that_the_factor_would_not_give(packet, dtype):
+    """torch ignores the factor for sizes that stay as they are, in some operators if doubled."""
+    linear = "linear" in str(packet)
+    rank = int(str(packet)[-2])
+    align = [[False], [True]] if linear else [[]]
+    tolerance = {} if dtype is torch.float64 else {"rtol": 1e-3, "atol": 1e-3}
+    for old in (1, 2, 3, 5):
+        x = torch.randn(2, 1, *[old] * rank).to(dtype)
+        for size in (1, 2, 3, 4, 5, 7, 10):
+            for corners in align:
+                compare(packet.default, x, [size] * rank, *corners, **tolerance)
+                for factor in (0.7, 1.3):
+                    compare(packet.default, x, [size] * rank, *corners, *[factor] * rank,
+                            **tolerance)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("packet", PACKETS[:3], ids=str)
+def test_pixels_are_taken_in_the_precision_of_torch(packet, dtype):
+    """For these sizes the whole part of the quotient depends on how it is rounded."""
+    ones = [1] * (int(str(packet)[-2]) - 1)
+    for old, size in ((2, 82), (4, 94), (52, 44), (6, 74)):
+        x = torch.arange(old, dtype=dtype).reshape(1, 1, *ones, old)
+        compare(packet.default, x, [*ones, size], nested=True)
+        compare(packet.vec, x, [*ones, size], None, nested=True)
+    compare(packet.vec, x[..., :4], None, [*[1.0] * len(ones), 41.0], nested=True)
+
+
+def test_resized_images_of_varying_size(check):
+    """Sizes where the result is as large as the argument, and where it is not."""
+    resize = torch.nn.functional.interpolate
+    programs = {
+        f"{mode}, {factor}": lambda x, mode=mode, factor=factor: resize(
+            x, mode=mode, scale_factor=factor
+        )
+        for mode, factor in (("nearest", 1.3), ("nearest", 2.4), ("bilinear", 1.3))
+    }
+    programs["to a size"] = lambda x: aten.upsample_nearest2d(x, [8, 11], 1.3, None)
+    calls = [[torch.rand(1, 2, n, m)] for n, m in ((4, 5), (2, 1), (8, 3), (1, 7), (3, 8))]
+    check(programs, *calls, dynamic=[{2: "h", 3: "w"}])
+
+
 @pytest.mark.parametrize("size", [[1, 1], [2, 3], [4, 5], [7, 9]], ids=str)
 @pytest.mark.parametrize("align_corners", [True, False])
 def test_antialiased_resizes(size, align_corners):
