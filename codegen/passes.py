@@ -16,6 +16,7 @@ from .faults.invariant_reductions import materialize_invariant_reduction_inputs
 from .faults.padded_convolutions import decompose_dynamic_pads
 from .faults.shared_destinations import separate_destinations
 from .faults.shared_storage import copy_shared_storage
+from .faults.size_assumptions import assume_no_elements
 from .faults.workload_ordinals import fix_workload_ordinals
 
 STREAM_TENSORS = "stream-tensors"
@@ -40,6 +41,8 @@ class PhasePasses:
             (`faults/workload_ordinals.py`).
         channel_tile: The most output channels in a tile of a convolution of dynamic width, from
             `output_channel_tile`; 0: IREE's own tiles (`faults/conv_tiles.py`).
+        empty_sizes: Whether a size that varies may be 0, which IREE excludes
+            (`faults/size_assumptions.py`).
 
     Example:
         >>> phases = [phase for phase, _ in PhasePasses(channel_tile=64).pipeline()]
@@ -49,9 +52,12 @@ class PhasePasses:
 
     dynamic_sizes: bool = False
     channel_tile: int = 0
+    empty_sizes: bool = False
 
     def pipeline(self) -> Iterator[tuple[str, Pass]]:
         """Yield each pass with the phase that it runs after, in the order of the phases."""
+        if self.empty_sizes:
+            yield "input", assume_no_elements
         yield "input", split_constant_results
         yield "input", separate_destinations
         if self.dynamic_sizes:

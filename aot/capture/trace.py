@@ -28,6 +28,7 @@ from ..spec.meta_tensors import traced_on_cpu
 from .arguments import Arguments, flatten_arguments
 from .diagnosis import branches_on_size, explain_failure, is_size_constraint
 from .side_effects import SideEffects, version_of
+from .slice_sizes import plain_slice_sizes
 from .stack_traces import program_lines
 
 _LOG = logging.getLogger("pelton")
@@ -241,7 +242,7 @@ def _function_and_holder(target: Any) -> tuple[Callable[..., Any], torch.nn.Modu
 
 
 @contextlib.contextmanager
-def tracing_settings(oblivious: bool = True) -> Iterator[None]:
+def tracing_settings(oblivious: bool = True, *, positive: bool = False) -> Iterator[None]:
     """Settings of torch for a trace of ours.
 
     Operators remember the lines of the program, in whatever function they are (torch keeps those
@@ -249,11 +250,13 @@ def tracing_settings(oblivious: bool = True) -> Iterator[None]:
 
     Args:
         oblivious: Whether example sizes 0, 1 and range ends are no reason to fix a size.
+        positive: Whether it may take sizes for at least 1.
     """
     logger = logging.getLogger("torch")
     level = logger.level
     with (
-        backed_size_oblivious(oblivious),
+        backed_size_oblivious(oblivious, positive=positive),
+        plain_slice_sizes(),
         program_lines(_Flat.forward.__code__),
         warnings.catch_warnings(),
     ):
@@ -275,6 +278,11 @@ def _trace(flat: _Flat, arguments: Arguments, strict: bool) -> ExportedProgram:
         raise
     except Exception as error:
         if is_size_constraint(error):
+            try:  # a size without a given minimum is as small as the program allows: at least 1?
+                return _export(flat, arguments, examples, strict, oblivious=True, positive=True)
+            except Exception as second:
+                _LOG.debug("the trace with sizes of at least 1 failed as well: %s", second)
+                error = second if is_size_constraint(second) else error
             # Layouts of size 1 differ from all others, for which torch may add a constraint that
             # changes no value. With larger examples it takes sizes as larger than 1 throughout.
             if branches_on_size(flat, arguments):
@@ -291,11 +299,16 @@ def _trace(flat: _Flat, arguments: Arguments, strict: bool) -> ExportedProgram:
 
 
 def _export(
-    flat: _Flat, arguments: Arguments, examples: Sequence[Any], strict: bool, oblivious: bool
+    flat: _Flat,
+    arguments: Arguments,
+    examples: Sequence[Any],
+    strict: bool,
+    oblivious: bool,
+    positive: bool = False,
 ) -> ExportedProgram:
     specs = tuple(leaf.torch_spec for leaf in arguments.inputs)
     shapes = (specs,) if specs else None
-    with tracing_settings(oblivious):
+    with tracing_settings(oblivious, positive=positive):
         if flat.effects is not None:  # it refuses the changes that torch warns of
             warnings.filterwarnings("ignore", "The tensor attributes? .* assigned during export")
         program = torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=False)
