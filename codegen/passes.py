@@ -12,6 +12,7 @@ from .faults.const_eval_barriers import insert_const_eval_barriers
 from .faults.constant_results import split_constant_results
 from .faults.conv_tiles import override_conv_lowering_config
 from .faults.data_tiling import mark_static_matmuls
+from .faults.empty_divisors import guard_divisions
 from .faults.invariant_reductions import materialize_invariant_reduction_inputs
 from .faults.padded_convolutions import decompose_dynamic_pads
 from .faults.shared_destinations import separate_destinations
@@ -42,7 +43,7 @@ class PhasePasses:
         channel_tile: The most output channels in a tile of a convolution of dynamic width, from
             `output_channel_tile`; 0: IREE's own tiles (`faults/conv_tiles.py`).
         empty_sizes: Whether a size that varies may be 0, which IREE excludes
-            (`faults/size_assumptions.py`).
+            (`faults/size_assumptions.py`), and divides by (`faults/empty_divisors.py`).
 
     Example:
         >>> phases = [phase for phase, _ in PhasePasses(channel_tile=64).pipeline()]
@@ -72,6 +73,8 @@ class PhasePasses:
         if self.channel_tile:
             override = functools.partial(override_conv_lowering_config, channels=self.channel_tile)
             yield "executable-configurations", override
+        if self.empty_sizes:
+            yield "hal", guard_divisions
 
 
 def output_channel_tile(features: Collection[str]) -> int:
