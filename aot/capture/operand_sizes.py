@@ -60,7 +60,8 @@ def _check(node: Node, environment: Any) -> None:
         for what, size, wanted, smaller in relations(values):
             if _is_unbacked(size) or _is_unbacked(wanted):
                 continue  # known only when the program runs
-            if not (size <= wanted if smaller else size == wanted):
+            one = is_static(wanted) and wanted == 1 and not is_static(size) and not smaller
+            if one or not (size <= wanted if smaller else size == wanted):
                 _refuse(node, name, what, size, wanted)
 
 

@@ -8,9 +8,10 @@ the containers that torch supports are no limit.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +23,11 @@ from pelton.runtime.call.signature import ConstantSpec
 
 from ..compat.dynamo import compile_lock
 from ..compat.symbolic import backed_size_oblivious
-from ..spec.errors import ExportError, PeltonError, UnsupportedOpError
+from ..spec.errors import DynamicShapeError, ExportError, PeltonError, UnsupportedOpError
 from ..spec.locations import location_of_function, user_location_of, warn_user
 from ..spec.meta_tensors import traced_on_cpu
 from .arguments import Arguments, flatten_arguments
+from .broadcast_sizes import broadcast_sizes, sizes_of_one
 from .diagnosis import branches_on_size, explain_failure, is_size_constraint
 from .side_effects import SideEffects, version_of
 from .slice_sizes import plain_slice_sizes
@@ -271,6 +273,44 @@ def tracing_settings(oblivious: bool = True, *, positive: bool = False) -> Itera
 
 
 def _trace(flat: _Flat, arguments: Arguments, strict: bool) -> ExportedProgram:
+    """Trace with the sizes dynamic that were asked to be.
+
+    A size of 1 that is broadcast to a dynamic one must be fixed. torch does that to sizes of
+    `Dim.AUTO`, and so do we, where the program cannot be traced with them or compares them with 1.
+    """
+    try:
+        program = _trace_as_asked(flat, arguments, strict)
+    except ExportError:
+        if not _fix(sizes_of_one(arguments), arguments):
+            raise
+        return _trace_as_asked(flat, arguments, strict)
+    broadcast = broadcast_sizes(program)
+    if not broadcast:
+        return program
+    if not _fix(broadcast, arguments):
+        position, axis = next(iter(broadcast))
+        leaf = arguments.inputs[position]
+        raise DynamicShapeError(
+            f"argument {leaf.path}: dimension {axis} was asked to be dynamic, but its size of 1 is "
+            "broadcast to another size; make it a fixed size of 1, or give an example of the full "
+            "size",
+            location=broadcast[position, axis],
+        )
+    return _trace_as_asked(flat, arguments, strict)
+
+
+def _fix(sizes: Iterable[tuple[int, int]], arguments: Arguments) -> bool:
+    """Make sizes static, by position of the argument and axis; return whether all may be."""
+    inputs, fixed = arguments.inputs, list(sizes)
+    if not fixed or any(inputs[position].axes[axis].strict for position, axis in fixed):
+        return False
+    for position, axis in fixed:
+        axes = inputs[position].axes
+        axes[axis] = dataclasses.replace(axes[axis], torch=torch.export.Dim.STATIC)
+    return True
+
+
+def _trace_as_asked(flat: _Flat, arguments: Arguments, strict: bool) -> ExportedProgram:
     examples = [leaf.example for leaf in arguments.inputs]
     try:
         return _export(flat, arguments, examples, strict, oblivious=True)
