@@ -12,10 +12,12 @@ from .faults.const_eval_barriers import insert_const_eval_barriers
 from .faults.constant_results import split_constant_results
 from .faults.conv_tiles import override_conv_lowering_config
 from .faults.data_tiling import mark_static_matmuls
+from .faults.empty_divisors import guard_divisions
 from .faults.invariant_reductions import materialize_invariant_reduction_inputs
 from .faults.padded_convolutions import decompose_dynamic_pads
 from .faults.shared_destinations import separate_destinations
 from .faults.shared_storage import copy_shared_storage
+from .faults.size_assumptions import assume_no_elements
 from .faults.strided_sources import materialize_strided_sources
 from .faults.workload_ordinals import fix_workload_ordinals
 
@@ -43,6 +45,8 @@ class PhasePasses:
             (`faults/workload_ordinals.py`).
         channel_tile: The most output channels in a tile of a convolution of dynamic width, from
             `output_channel_tile`; 0: IREE's own tiles (`faults/conv_tiles.py`).
+        empty_sizes: Whether a size that varies may be 0, which IREE excludes
+            (`faults/size_assumptions.py`), and divides by (`faults/empty_divisors.py`).
 
     Example:
         >>> phases = [phase for phase, _ in PhasePasses(channel_tile=64).pipeline()]
@@ -52,9 +56,12 @@ class PhasePasses:
 
     dynamic_sizes: bool = False
     channel_tile: int = 0
+    empty_sizes: bool = False
 
     def pipeline(self) -> Iterator[tuple[str, Pass]]:
         """Yield each pass with the phase that it runs after, in the order of the phases."""
+        if self.empty_sizes:
+            yield "input", assume_no_elements
         yield "input", split_constant_results
         yield "input", separate_destinations
         yield "input", materialize_strided_sources
@@ -70,6 +77,8 @@ class PhasePasses:
         if self.channel_tile:
             override = functools.partial(override_conv_lowering_config, channels=self.channel_tile)
             yield "executable-configurations", override
+        if self.empty_sizes:
+            yield "hal", guard_divisions
 
 
 def output_channel_tile(features: Collection[str]) -> int:

@@ -42,7 +42,7 @@ def constraints_of(
     """
     found = []
     for guard in _guards(program):
-        for relation in _conjuncts(guard.expr):
+        for relation in conjuncts(guard.expr):
             if not asks_of_one(guard) and _is_layout(relation, oblivious):
                 continue
             constraint = _constraint(relation, names)
@@ -67,7 +67,8 @@ def _guards(program: ExportedProgram) -> Iterable[Any]:
     return list(environment.guards) if environment is not None else []
 
 
-def _conjuncts(expression: Any) -> Iterable[Any]:
+def conjuncts(expression: Any) -> Iterable[Any]:
+    """Return the relations that a guard joins by "and"."""
     return expression.args if isinstance(expression, sympy.And) else (expression,)
 
 

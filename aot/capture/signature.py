@@ -193,6 +193,7 @@ class _Dims:
 
     def __init__(self, ranges: Mapping[Any, Any]) -> None:
         self._ranges = {str(symbol): bounds for symbol, bounds in ranges.items()}
+        self._positive = {str(symbol) for symbol in ranges if symbol.is_positive}
         self._symbols: dict[str, _Symbol] = {}
 
     @property
@@ -260,6 +261,8 @@ class _Dims:
         low = int(bounds.lower) if bounds.lower.is_finite and bounds.lower > 0 else 0
         if low == 2 and asked is not None and asked.min is not None:
             low = asked.min  # torch traces no size below 2 and then states that as a bound
+        if low == 0 and symbol in self._positive:
+            low = 1  # torch simplified the sizes of the program for that
         high = bounds.upper
         return low, int(high) if getattr(high, "is_Integer", False) and high < 2**62 else None
 

@@ -8,9 +8,10 @@ the containers that torch supports are no limit.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +23,14 @@ from pelton.runtime.call.signature import ConstantSpec
 
 from ..compat.dynamo import compile_lock
 from ..compat.symbolic import backed_size_oblivious
-from ..spec.errors import ExportError, PeltonError, UnsupportedOpError
+from ..spec.errors import DynamicShapeError, ExportError, PeltonError, UnsupportedOpError
 from ..spec.locations import location_of_function, user_location_of, warn_user
 from ..spec.meta_tensors import traced_on_cpu
 from .arguments import Arguments, flatten_arguments
+from .broadcast_sizes import broadcast_sizes, sizes_of_one
 from .diagnosis import branches_on_size, explain_failure, is_size_constraint
 from .side_effects import SideEffects, version_of
+from .slice_sizes import plain_slice_sizes
 from .stack_traces import program_lines
 
 _LOG = logging.getLogger("pelton")
@@ -241,7 +244,7 @@ def _function_and_holder(target: Any) -> tuple[Callable[..., Any], torch.nn.Modu
 
 
 @contextlib.contextmanager
-def tracing_settings(oblivious: bool = True) -> Iterator[None]:
+def tracing_settings(oblivious: bool = True, *, positive: bool = False) -> Iterator[None]:
     """Settings of torch for a trace of ours.
 
     Operators remember the lines of the program, in whatever function they are (torch keeps those
@@ -249,11 +252,13 @@ def tracing_settings(oblivious: bool = True) -> Iterator[None]:
 
     Args:
         oblivious: Whether example sizes 0, 1 and range ends are no reason to fix a size.
+        positive: Whether it may take sizes for at least 1.
     """
     logger = logging.getLogger("torch")
     level = logger.level
     with (
-        backed_size_oblivious(oblivious),
+        backed_size_oblivious(oblivious, positive=positive),
+        plain_slice_sizes(),
         program_lines(_Flat.forward.__code__),
         warnings.catch_warnings(),
     ):
@@ -268,6 +273,44 @@ def tracing_settings(oblivious: bool = True) -> Iterator[None]:
 
 
 def _trace(flat: _Flat, arguments: Arguments, strict: bool) -> ExportedProgram:
+    """Trace with the sizes dynamic that were asked to be.
+
+    A size of 1 that is broadcast to a dynamic one must be fixed. torch does that to sizes of
+    `Dim.AUTO`, and so do we, where the program cannot be traced with them or compares them with 1.
+    """
+    try:
+        program = _trace_as_asked(flat, arguments, strict)
+    except ExportError:
+        if not _fix(sizes_of_one(arguments), arguments):
+            raise
+        return _trace_as_asked(flat, arguments, strict)
+    broadcast = broadcast_sizes(program)
+    if not broadcast:
+        return program
+    if not _fix(broadcast, arguments):
+        position, axis = next(iter(broadcast))
+        leaf = arguments.inputs[position]
+        raise DynamicShapeError(
+            f"argument {leaf.path}: dimension {axis} was asked to be dynamic, but its size of 1 is "
+            "broadcast to another size; make it a fixed size of 1, or give an example of the full "
+            "size",
+            location=broadcast[position, axis],
+        )
+    return _trace_as_asked(flat, arguments, strict)
+
+
+def _fix(sizes: Iterable[tuple[int, int]], arguments: Arguments) -> bool:
+    """Make sizes static, by position of the argument and axis; return whether all may be."""
+    inputs, fixed = arguments.inputs, list(sizes)
+    if not fixed or any(inputs[position].axes[axis].strict for position, axis in fixed):
+        return False
+    for position, axis in fixed:
+        axes = inputs[position].axes
+        axes[axis] = dataclasses.replace(axes[axis], torch=torch.export.Dim.STATIC)
+    return True
+
+
+def _trace_as_asked(flat: _Flat, arguments: Arguments, strict: bool) -> ExportedProgram:
     examples = [leaf.example for leaf in arguments.inputs]
     try:
         return _export(flat, arguments, examples, strict, oblivious=True)
@@ -275,6 +318,11 @@ def _trace(flat: _Flat, arguments: Arguments, strict: bool) -> ExportedProgram:
         raise
     except Exception as error:
         if is_size_constraint(error):
+            try:  # a size without a given minimum is as small as the program allows: at least 1?
+                return _export(flat, arguments, examples, strict, oblivious=True, positive=True)
+            except Exception as second:
+                _LOG.debug("the trace with sizes of at least 1 failed as well: %s", second)
+                error = second if is_size_constraint(second) else error
             # Layouts of size 1 differ from all others, for which torch may add a constraint that
             # changes no value. With larger examples it takes sizes as larger than 1 throughout.
             if branches_on_size(flat, arguments):
@@ -291,11 +339,16 @@ def _trace(flat: _Flat, arguments: Arguments, strict: bool) -> ExportedProgram:
 
 
 def _export(
-    flat: _Flat, arguments: Arguments, examples: Sequence[Any], strict: bool, oblivious: bool
+    flat: _Flat,
+    arguments: Arguments,
+    examples: Sequence[Any],
+    strict: bool,
+    oblivious: bool,
+    positive: bool = False,
 ) -> ExportedProgram:
     specs = tuple(leaf.torch_spec for leaf in arguments.inputs)
     shapes = (specs,) if specs else None
-    with tracing_settings(oblivious):
+    with tracing_settings(oblivious, positive=positive):
         if flat.effects is not None:  # it refuses the changes that torch warns of
             warnings.filterwarnings("ignore", "The tensor attributes? .* assigned during export")
         program = torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=False)

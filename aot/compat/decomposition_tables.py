@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,7 +10,6 @@ import torch
 from torch._decomp import decomposition_table, get_decompositions, remove_decompositions
 from torch._export.utils import _get_decomp_for_cia
 from torch._ops import OperatorBase, OpOverload
-from torch.export import exported_program
 
 __all__ = [
     "composite_decomposition",
@@ -39,11 +38,11 @@ _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 
 
 @contextmanager
-def decomposable(operators: Iterable[OperatorBase]) -> Iterator[None]:
+def decomposable(operators: Iterable[OperatorBase]) -> Iterator[Collection[OperatorBase]]:
     """Let decompositions of an exported program reach operators that torch would leave alone.
 
     Those are the operators with a kernel beside a composite form in Python, which is hidden inside
-    the context.
+    the context. Yields these operators.
     """
     saved = {
         operator: dict(operator.py_kernels)
@@ -56,12 +55,9 @@ def decomposable(operators: Iterable[OperatorBase]) -> Iterator[None]:
         for key in (_COMPOSITE, torch._C.DispatchKey.Autograd):
             operator.py_kernels.pop(key, None)
         operator._dispatch_cache.clear()
-    collected = exported_program._collect_all_valid_cia_ops
-    exported_program._collect_all_valid_cia_ops = lambda: collected() - saved.keys()
     try:
-        yield
+        yield saved.keys()
     finally:
-        exported_program._collect_all_valid_cia_ops = collected
         for operator, kernels in saved.items():
             operator.py_kernels.clear()
             operator.py_kernels.update(kernels)

@@ -17,13 +17,13 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.export import ExportedProgram
 from torch.export.exported_program import _decompose_exported_program
 
-from .decomposition_tables import composite_names
+from .decomposition_tables import composite_names, decomposable
 
 
 def decompose(
     program: ExportedProgram, table: Mapping[OperatorBase, Callable[..., Any]]
 ) -> ExportedProgram:
-    """Return `program.run_decompositions(table)`.
+    """Return `program.run_decompositions(table)`, which decomposes every operator of the table.
 
     torch collects its composite operators in each call, which takes as long as to decompose a
     small program; here they are collected once.
@@ -32,10 +32,11 @@ def decompose(
         program: The program; it stays as it is.
         table: The decompositions.
     """
-    with unset_fake_temporarily():
-        operators = _composite_operators(len(composite_names()), len(torch.ops._dir))
+    operators = _composite_operators(len(composite_names()), len(torch.ops._dir))
+    with unset_fake_temporarily(), decomposable(table) as hidden:
         composite: dict[OperatorBase, Callable[..., Any]] = {
-            operator: table.get(operator, _special_op_to_preserve_cia) for operator in operators
+            operator: table.get(operator, _special_op_to_preserve_cia)
+            for operator in operators.difference(hidden)
         }
         others: dict[OperatorBase, Callable[..., Any]] = {}
         for operator, function in table.items():

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch._guards import detect_fake_mode
+from torch._subclasses.fake_impls import op_implementations_dict as fake_implementations
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.fx.passes import shape_prop
 
@@ -13,6 +14,7 @@ __all__ = [
     "FakeTensor",
     "FakeTensorMode",
     "detect_fake_mode",
+    "fake_implementations",
     "tensor_metadata",
     "unset_fake_temporarily",
 ]

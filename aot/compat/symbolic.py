@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest.mock import patch
 
+import sympy
 import torch
 from torch.fx.experimental import _config as shape_config
+from torch.fx.experimental import symbolic_shapes
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 __all__ = ["ValueRanges", "backed_size_oblivious", "bound_sympy", "check"]
@@ -16,8 +19,26 @@ check: Callable[..., None] = torch._check
 """`torch._check`: states a condition on sizes that a trace may rely on."""
 
 
-def backed_size_oblivious(enabled: bool) -> AbstractContextManager[Any]:
-    """Set whether traces treat sizes as if they were neither 0 nor 1, within a `with` block."""
+@contextmanager
+def backed_size_oblivious(enabled: bool, *, positive: bool = False) -> Iterator[None]:
+    """Set whether traces treat sizes as if they were neither 0 nor 1, within a `with` block.
+
+    Args:
+        enabled: Whether they do.
+        positive: Whether the symbols of sizes are positive, as torch takes them even where their
+            range begins at 0; otherwise they are not negative.
+    """
     config: Any = shape_config
-    patched: AbstractContextManager[Any] = config.patch(backed_size_oblivious=enabled)
-    return patched
+    with config.patch(backed_size_oblivious=enabled), ExitStack() as stack:
+        if enabled and not positive:
+            stack.enter_context(patch.object(symbolic_shapes, "make_symbol", _make_symbol))
+        yield
+
+
+_torch_make_symbol: Callable[..., sympy.Symbol] = symbolic_shapes.make_symbol
+
+
+def _make_symbol(prefix: Any, index: int, **assumptions: Any) -> sympy.Symbol:
+    if prefix is symbolic_shapes.SymT.SIZE and assumptions.pop("positive", None):
+        assumptions["nonnegative"] = True
+    return _torch_make_symbol(prefix, index, **assumptions)

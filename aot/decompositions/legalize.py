@@ -12,7 +12,6 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from ..compat.decomposition_tables import decomposable
 from ..compat.exported_programs import decompose, with_graph
 from ..compat.fake_tensors import FakeTensor
 from ..compat.operators import OperatorBase, OpOverload, schema_of
@@ -49,8 +48,7 @@ def legalize(
     chosen = current_aot_decompositions() if table is None else dict(table)
     functions = {**corrections(), **chosen}
     if must_retrace(program, functions):
-        with decomposable(functions):
-            legal = decompose(_with_own_copies(program), functions)
+        legal = decompose(_with_own_copies(program), functions)
     else:
         legal = _copy(program)
     rewrite_graph(legal.graph_module)

@@ -11,6 +11,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from ..capture.dynamic_squeeze import refuse_squeezed_sizes
+from ..capture.operand_sizes import check_operand_sizes
 from ..capture.program import Program, normalize
 from ..capture.trace import TRACING_LOCK, tracing_settings
 from ..compat.operators import OpOverload, schema_of
@@ -33,12 +34,14 @@ def legalize_program(
         return_changed_inputs: As for `normalize`.
 
     Raises:
-        DynamicShapeError: Its meaning depends on a dynamic size being 1.
+        DynamicShapeError: Its meaning depends on a dynamic size being 1, or the sizes of operands
+            do not fit.
         UnsupportedOpError: An operator cannot be decomposed, or torch loses a write in place; names
             it and the user's line.
         ExportError: The program has inputs or results that have no form in MLIR.
     """
     refuse_squeezed_sizes(program)
+    check_operand_sizes(program)
     _refuse_writes_to_windows(program)
     try:
         with TRACING_LOCK, tracing_settings():

@@ -16,6 +16,7 @@ from .linalg import cholesky, lu, qr, svd, triangular
 from .nn import backward, moe, random_numbers
 from .pointwise import (
     activations,
+    bit_patterns,
     booleans,
     complex_numbers,
     elementary,
@@ -57,6 +58,7 @@ FAMILIES = (
     padding.FAMILY,
     interpolate.FAMILY,
     movement.FAMILY,
+    bit_patterns.FAMILY,
     complex_numbers.FAMILY,
     half.FAMILY,
     narrow_integers.FAMILY,

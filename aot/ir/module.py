@@ -9,6 +9,7 @@ from pathlib import Path
 from iree.compiler.ir import (
     Context,
     DictAttr,
+    IntegerAttr,
     Location,
     MLIRError,
     Module,
@@ -183,6 +184,12 @@ def has_dynamic_sizes(module_op: Operation) -> bool:
     """Return whether a module has tensors with dynamic sizes."""
     operations = operations_within(module_op)
     return any("?" in str(value.type) for op in operations for value in _values(op))
+
+
+def has_empty_sizes(module_op: Operation) -> bool:
+    """Return whether a size that varies may be 0 in a module, which is in the torch dialect."""
+    symbols = operations_within(module_op, "torch.symbolic_int")
+    return any(IntegerAttr(symbol.attributes["min_val"]).value < 1 for symbol in symbols)
 
 
 def has_dynamic_convolutions(module_op: Operation) -> bool:

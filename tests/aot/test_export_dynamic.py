@@ -47,6 +47,20 @@ def test_a_size_of_zero_is_a_size(tmp_path: Path) -> None:
     assert_equals_eager(exe, lambda x: (x * 2, x.sum(), x.sum(0)), *rows(0, 1, 6))
 
 
+def test_slices_of_a_tensor_shorter_than_they_are(tmp_path: Path) -> None:
+    def slices(x: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {
+            "bounded": x[:, 1:3], "last": x[:, -3:-1], "step": x[:, 1:4:2], "reversed": x[:, 3:1],
+            "shift": x[:, 1:] - x[:, :-1], "across": x[:, -4:2], "own": x[:, x.shape[0] :],
+            "split": torch.cat(x.tensor_split([1, 3], 1), 1),
+        }  # fmt: skip
+
+    shapes = ({0: "rows", 1: "columns"},)
+    exe = compiled(tmp_path, slices, rows(6, width=4)[0], dynamic_shapes=shapes)
+    for width in range(6):
+        assert_equals_eager(exe, slices, *rows(0, 1, 3, width=width))
+
+
 def test_sizes_of_a_spec_are_dynamic_within_their_bounds(tmp_path: Path) -> None:
     info = aot.InputInfo(((1, 2, 6), 3), torch.float32)
     exe = compiled(tmp_path, lambda x: x @ x.t(), (info,))

@@ -60,6 +60,11 @@ def test_passes_of_a_program(given: PhasePasses, names: Sequence[str]) -> None:
     assert [run for _, run in given.pipeline()] == [getattr(passes, name) for name in names]
 
 
+def test_sizes_of_zero_are_allowed_before_anything_relies_on_sizes() -> None:
+    phase, run = next(PhasePasses(empty_sizes=True).pipeline())
+    assert (phase, run) == ("input", passes.assume_no_elements)
+
+
 def test_tile_is_given_to_the_pass_that_overrides_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[int] = []
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from ...compat.symbolic import check
 from ...spec.sizes import is_static
@@ -147,10 +148,15 @@ def index_by_tensors(x: Tensor, indices: Sequence[Tensor | None]) -> Any:
         axes = list(range(len(axes)))
     first, last = axes[0], axes[-1]
     places = torch.zeros((), dtype=torch.int64, device=x.device)
+    inside = torch.ones((), dtype=torch.bool, device=x.device)
     for axis, index in zip(axes, given, strict=True):
         size = x.shape[axis]
-        places = places * size + torch.where(index < 0, index + size, index)
-    found = x.flatten(first, last).index_select(first, places.reshape(-1))
+        place = torch.where(index < 0, index + size, index)
+        inside = torch.logical_and(inside, torch.logical_and(place >= 0, place < size))
+        places = places * size + place
+    flat = x.flatten(first, last)
+    places = torch.where(inside, places, flat.shape[first])  # not an element of another row
+    found = flat.index_select(first, places.reshape(-1))
     return found.reshape(*x.shape[:first], *places.shape, *x.shape[last + 1 :])
 
 
@@ -175,6 +181,31 @@ def put_by_mask(
         values = values.index_select(0, rank).reshape(*mask.shape, *values.shape[1:])
     chosen = x + values if accumulate else values.to(x.dtype)
     return torch.where(mask.reshape(*mask.shape, *(1 for _ in rest)), chosen, x)
+
+
+@FAMILY.decomposes(
+    aten.index_put.default,
+    reason="values are not broadcast to sizes that vary: it writes elsewhere",
+)
+def put_broadcast_values(
+    x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
+) -> Any:
+    """`index_put` of values that are broadcast to the indexed elements."""
+    given = [index for index in indices if index is not None]
+    if any(_is_mask(index) for index in given):
+        return NotImplemented
+    axes = [axis for axis, index in enumerate(indices) if index is not None]
+    places = torch.broadcast_shapes(*(index.shape for index in given))
+    rest = [size for axis, size in enumerate(x.shape) if axis not in axes]
+    first = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
+    shape = [*rest[:first], *places, *rest[first:]]
+    same = len(shape) == values.dim() and all(
+        statically_known_true(size == wanted)
+        for size, wanted in zip(values.shape, shape, strict=True)
+    )
+    if same or all(is_static(size) for size in (*shape, *values.shape)):
+        return NotImplemented
+    return aten.index_put.default(x, indices, values.expand(shape), accumulate)
 
 
 def _starts(x: Tensor) -> Tensor:

@@ -86,6 +86,49 @@ for _operator, _dimensions in (
     FAMILY.enter(_operator, _convolution(_operator, _dimensions), reason=REASON)
 
 
+def _same_size(operator: Any, dimensions: int) -> Decomposition:
+    def decomposition(
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Sequence[int] = (1,),
+        padding: str = "valid",
+        dilation: Sequence[int] = (1,),
+        groups: int = 1,
+    ) -> Any:
+        """`conv.padding`: a result of the size of the input; an odd amount is padded at the end."""
+        if padding != "same":
+            return NotImplemented
+        kernel = weight.shape[2:]
+        amounts = [
+            by * (size - 1) for by, size in zip(each(dilation, dimensions), kernel, strict=True)
+        ]
+        if all(is_static(amount) and amount % 2 == 0 for amount in amounts):
+            sides = [amount // 2 for amount in amounts]
+            return operator(x, weight, bias, stride, sides, dilation, groups)
+        for dim, amount in enumerate(amounts, x.dim() - dimensions):
+            before, after = (
+                x.new_zeros((*x.shape[:dim], count, *x.shape[dim + 1 :]))
+                for count in (amount // 2, amount - amount // 2)
+            )
+            x = torch.cat([before, x, after], dim)
+        return operator(x, weight, bias, stride, [0] * dimensions, dilation, groups)
+
+    return decomposition
+
+
+for _operator, _whole, _dimensions in (
+    (aten.conv1d.padding, aten.conv1d.default, 1),
+    (aten.conv2d.padding, aten.conv2d.default, 2),
+    (aten.conv3d.padding, aten.conv3d.default, 3),
+):
+    FAMILY.enter(
+        _operator,
+        _same_size(_whole, _dimensions),
+        reason="an even kernel is padded at one side only, and read beyond the end",
+    )
+
+
 @FAMILY.decomposes(aten.convolution.default, reason=REASON)
 def convolution(
     x: Tensor,

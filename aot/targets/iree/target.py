@@ -25,7 +25,13 @@ from pelton.runtime.artifacts.vmfb import VmfbInfo, append_info
 from pelton.runtime.device.cpu import WORKER_STACK_BYTES, cpu_identity
 
 from ...ir.exported import ExportedModule
-from ...ir.module import device_count, has_dynamic_convolutions, has_dynamic_sizes, parameters_of
+from ...ir.module import (
+    device_count,
+    has_dynamic_convolutions,
+    has_dynamic_sizes,
+    has_empty_sizes,
+    parameters_of,
+)
 from ...spec.errors import ExportError
 from ..base import Artifact, make_options
 from .errors import compile_error
@@ -219,7 +225,9 @@ class IreeTarget:
             tile = 0
             if self.backend == "llvm-cpu" and has_dynamic_convolutions(module_op):
                 tile = output_channel_tile(target["features"])
-            passes = PhasePasses(has_dynamic_sizes(module_op), tile)
+            passes = PhasePasses(
+                has_dynamic_sizes(module_op), tile, empty_sizes=has_empty_sizes(module_op)
+            )
             try:
                 compiled = self._compile(source, path, options, flags, attempts, passes)
             except CompilerTimedOut:

@@ -46,6 +46,23 @@ def test_example_of_one_does_not_fix_a_size() -> None:
     assert size_in_trace() == 1, "the setting ends with the block"
 
 
+class WithoutFirst(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[1:3]
+
+
+@contract("symbolic_shapes.make_symbol", breaks="sizes of slices of 0 elements")
+def test_a_size_in_a_trace_may_be_zero() -> None:
+    with backed_size_oblivious(True):
+        program = torch.export.export(
+            WithoutFirst(), (torch.ones(4),), dynamic_shapes={"x": {0: torch.export.Dim.AUTO}}
+        )
+    size = program.graph_module.graph.output_node().args[0][0].meta["val"].shape[0].node.expr
+    (symbol,) = size.free_symbols
+    assert symbol.is_nonnegative and not symbol.is_positive
+    assert [int(size.subs(symbol, n)) for n in range(5)] == [0, 0, 1, 2, 2]
+
+
 class CheckedSize(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         count = x.item()

@@ -12,6 +12,7 @@ from pelton.aot.ir.module import (
     device_count,
     has_dynamic_convolutions,
     has_dynamic_sizes,
+    has_empty_sizes,
     is_lowered,
     module_name,
     new_module,
@@ -92,6 +93,17 @@ def test_dynamic_sizes_of_arguments(type_: str, dynamic: bool) -> None:
     assert has_dynamic_sizes(parse(f"func.func private @g({type_})")) is False
     module = parse(f"func.func @f(%x: {type_}) {{ return }}")
     assert has_dynamic_sizes(module) is dynamic
+
+
+@pytest.mark.parametrize("least, empty", [(0, True), (1, False), (2, False)])
+def test_sizes_that_may_be_zero_are_found(least: int, empty: bool) -> None:
+    module = parse(f"""
+        func.func @f() {{
+          %0 = torch.symbolic_int "n" {{min_val = 3, max_val = 9}} : !torch.int
+          %1 = torch.symbolic_int "m" {{min_val = {least}, max_val = 9}} : !torch.int
+          return
+        }}""")
+    assert has_empty_sizes(module) is empty
 
 
 def test_dynamic_sizes_of_results_are_found() -> None:

@@ -25,6 +25,21 @@ def test_groups_of_pictures_of_a_dynamic_size(check, batch):
     )
 
 
+@pytest.mark.filterwarnings("ignore:Using padding='same'")
+def test_kernels_of_an_even_size_are_padded_at_the_end(check):
+    calls = [[torch.randn(1, 2, 9), torch.randn(3, 2, kernel, 4)] for kernel in (3, 2, 1, 4, 2)]
+    check(
+        {
+            "line": lambda x, w: F.conv1d(x, w[..., 0], padding="same"),
+            "dilated": lambda x, w: F.conv1d(x, w[..., 0], padding="same", dilation=3),
+            "picture": lambda x, w: F.conv2d(x[:, :, None], w, padding="same"),
+            "fixed": lambda x, w: F.conv1d(x, w[:, :, 0], padding="same"),
+        },
+        *calls,
+        dynamic=[None, {2: torch.export.Dim.AUTO}],
+    )  # fmt: skip
+
+
 GEOMETRIES = [
     # size, kernel, stride, padding, dilation
     (5, 3, 3, 0, 1), (4, 3, 2, 0, 1), (6, 3, 4, 0, 2), (2, 3, 2, 1, 1), (3, 5, 4, 2, 1),
