@@ -134,6 +134,8 @@ def _widened(operator: OpOverload, narrow: tuple[torch.dtype, ...]) -> Decomposi
         if operator in _COMPARISONS and type(args[1]) is int and args[0].dtype in _NARROW:
             args = (args[0], wrapped(args[1], args[0].dtype))
         wide_args, wide_kwargs = tree_map(widen, (args, kwargs))
+        if asked is not None:
+            return operator(*wide_args, **wide_kwargs)
         natural = reduce(torch.promote_types, dtypes)
         if operator in _TRUTH and natural is torch.uint8:
             return operator(*wide_args, **wide_kwargs).to(torch.uint8)
