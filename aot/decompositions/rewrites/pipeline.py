@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch.fx import GraphModule
 
-from . import attention, comparisons, scalars, symint_arithmetic, views
+from . import attention, comparisons, float8, scalars, symint_arithmetic, views
 from .constant_sizes import fix_constant_sizes
 from .empties import fill_empties
 from .inserter import Inserter, fake_mode_of
@@ -15,6 +15,7 @@ RULES = {
     **dict.fromkeys(attention.TARGETS, attention.rewrite_attention),
     **dict.fromkeys(scalars.TARGETS, scalars.rewrite_scalar),
     **dict.fromkeys(comparisons.TARGETS, comparisons.rewrite_comparison),
+    **dict.fromkeys(float8.TARGETS, float8.rewrite_conversion),
     **dict.fromkeys(symint_arithmetic.TARGETS, symint_arithmetic.rewrite_number),
 }
 """The rewrite of each call target."""
