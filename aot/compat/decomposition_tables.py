@@ -50,18 +50,19 @@ def decomposable(operators: Iterable[OperatorBase]) -> Iterator[None]:
         for operator in operators
         if isinstance(operator, OpOverload)
         and _COMPOSITE in operator.py_kernels
-        and not torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), _COMPOSITE)
+        and not torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), _COMPOSITE)  # type: ignore[no-untyped-call]
     }
     for operator in saved:
         for key in (_COMPOSITE, torch._C.DispatchKey.Autograd):
             operator.py_kernels.pop(key, None)
         operator._dispatch_cache.clear()
-    collected = exported_program._collect_all_valid_cia_ops
-    exported_program._collect_all_valid_cia_ops = lambda: collected() - saved.keys()
+    module: Any = exported_program
+    collected = module._collect_all_valid_cia_ops
+    module._collect_all_valid_cia_ops = lambda: collected() - saved.keys()
     try:
         yield
     finally:
-        exported_program._collect_all_valid_cia_ops = collected
+        module._collect_all_valid_cia_ops = collected
         for operator, kernels in saved.items():
             operator.py_kernels.clear()
             operator.py_kernels.update(kernels)
