@@ -49,7 +49,7 @@ def decomposable(operators: Iterable[OperatorBase]) -> Iterator[Collection[Opera
         for operator in operators
         if isinstance(operator, OpOverload)
         and _COMPOSITE in operator.py_kernels
-        and not torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), _COMPOSITE)
+        and not torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), _COMPOSITE)  # type: ignore[no-untyped-call]
     }
     for operator in saved:
         for key in (_COMPOSITE, torch._C.DispatchKey.Autograd):

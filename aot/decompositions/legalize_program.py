@@ -17,6 +17,7 @@ from ..capture.trace import TRACING_LOCK, tracing_settings
 from ..compat.operators import OpOverload, schema_of
 from ..spec.errors import PeltonError, UnsupportedOpError
 from ..spec.locations import location_in_trace, location_of_node
+from ..spec.sizes import is_static
 from . import legalize
 
 
@@ -50,6 +51,7 @@ def legalize_program(
         raise
     except Exception as error:
         raise _decomposition_error(error) from error
+    _refuse_other_types(program, legal)
     return normalize(legal, return_changed_inputs=return_changed_inputs)
 
 
@@ -84,6 +86,41 @@ def _is_view_of_windows(value: Any) -> bool:
             return False  # a value of its own
         value = value.args[0]
     return False
+
+
+def _refuse_other_types(program: ExportedProgram, legal: ExportedProgram) -> None:
+    """Refuse a program whose results have changed in element type or size by decomposition.
+
+    Raises:
+        UnsupportedOpError: Names the operator of the result, both types and the user's line.
+    """
+    results = zip(_results(program), _results(legal), strict=True)
+    for (name, node, declared), (_, _, found) in results:
+        if not isinstance(declared, torch.Tensor) or not isinstance(found, torch.Tensor):
+            continue
+        same = declared.dtype == found.dtype and declared.dim() == found.dim()
+        if not same or any(map(_differ, declared.shape, found.shape)):
+            raise UnsupportedOpError(
+                f"result {name} of {node.target} is {_type(declared)} by torch.export, but "
+                f"{_type(found)} in the compiled program: write it with other operators",
+                operators=(str(node.target),),
+                location=location_of_node(node),
+            )
+
+
+def _results(program: ExportedProgram) -> list[tuple[str, Node, Any]]:
+    """Return the name, the node and the value of each result that is no constant."""
+    nodes = {node.name: node for node in program.graph.nodes}
+    names = [name for name in program.graph_signature.user_outputs if isinstance(name, str)]
+    return [(name, nodes[name], nodes[name].meta.get("val")) for name in names if name in nodes]
+
+
+def _differ(declared: Any, found: Any) -> bool:
+    return is_static(declared) and is_static(found) and declared != found
+
+
+def _type(tensor: torch.Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')}{[*tensor.shape]}"
 
 
 def _decomposition_error(error: Exception) -> UnsupportedOpError:

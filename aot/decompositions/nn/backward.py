@@ -37,7 +37,6 @@ BY_TORCH: tuple[OpOverloadPacket, ...] = (
     aten.sigmoid_backward,
     aten.softplus_backward,
     aten.tanh_backward,
-    aten.threshold_backward,
 )
 """Operators that are decomposed as torch does: they are not lowered, or not for all arguments."""
 
@@ -46,6 +45,13 @@ for _packet in BY_TORCH:
     FAMILY.enter(
         _operator, decomposition_table[_operator], reason="not lowered, or not for all arguments"
     )
+
+
+@FAMILY.decomposes(aten.threshold_backward.default, reason="has the type of the gradient alone")
+def threshold_backward(grad: Tensor, x: Tensor, threshold: Any) -> Tensor:
+    """`threshold_backward`: the gradient where x is above the threshold, and 0 elsewhere."""
+    grad = grad.to(torch.result_type(grad, x))
+    return torch.where(x <= threshold, torch.zeros_like(grad), grad)
 
 
 @FAMILY.decomposes(

@@ -72,6 +72,30 @@ def div(x: Tensor, y: Any, *, rounding_mode: str | None) -> Any:
     return _truncated(dividend, divisor)
 
 
+_BOUNDS = "bounds are taken for integers, or compared as floats"
+
+
+@FAMILY.decomposes(aten.clamp.default, reason=_BOUNDS)
+def clamp(x: Tensor, min: Any = None, max: Any = None) -> Any:
+    """`clamp` of integers between numbers of another type: in the promoted type."""
+    dtype = x.dtype
+    for bound in (min, max):
+        dtype = dtype if bound is None else torch.promote_types(dtype, torch.result_type(x, bound))
+    return NotImplemented if dtype is x.dtype else torch.clamp(x.to(dtype), min, max)
+
+
+@FAMILY.decomposes(aten.clamp_min.default, reason=_BOUNDS)
+def clamp_min(x: Tensor, min: Any) -> Any:
+    """`clamp_min` of integers by a number of another type."""
+    return clamp(x, min, None)
+
+
+@FAMILY.decomposes(aten.clamp_max.default, reason=_BOUNDS)
+def clamp_max(x: Tensor, max: Any) -> Any:
+    """`clamp_max` of integers by a number of another type."""
+    return clamp(x, None, max)
+
+
 @FAMILY.decomposes(aten.fmod.Tensor, aten.fmod.Scalar, reason="no lowering for integers")
 def fmod(x: Tensor, y: Any) -> Any:
     """Return x - trunc(x / y) * y."""

@@ -114,6 +114,9 @@ _COMPARISONS = (
 )  # fmt: skip
 """Operators that compare with a number, which takes the type of the tensor."""
 
+_BOUNDED = (aten.clamp.default, aten.clamp_max.default, aten.clamp_min.default)
+"""Operators of which negative bounds of a uint8 tensor wrap around, too."""
+
 _TRUTH = (aten.any.default, aten.any.dim, aten.all.default, aten.all.dim)
 """Operators whose result is uint8 for uint8, and bool for any other type."""
 
@@ -133,13 +136,22 @@ def _widened(operator: OpOverload, narrow: tuple[torch.dtype, ...]) -> Decomposi
             return NotImplemented
         if operator in _COMPARISONS and type(args[1]) is int and args[0].dtype in _NARROW:
             args = (args[0], wrapped(args[1], args[0].dtype))
+        if operator in _BOUNDED and args[0].dtype in _NARROW:
+            bounds = tree_map(lambda bound: _bound(bound, args[0].dtype), (args[1:], kwargs))
+            args, kwargs = (args[0], *bounds[0]), bounds[1]
         wide_args, wide_kwargs = tree_map(widen, (args, kwargs))
+        if asked is not None:
+            return operator(*wide_args, **wide_kwargs)
         natural = reduce(torch.promote_types, dtypes)
         if operator in _TRUTH and natural is torch.uint8:
             return operator(*wide_args, **wide_kwargs).to(torch.uint8)
         return tree_map(lambda out: _narrow(out, natural), operator(*wide_args, **wide_kwargs))
 
     return decomposition
+
+
+def _bound(bound: Any, dtype: torch.dtype) -> Any:
+    return wrapped(bound, dtype) if type(bound) is int else bound
 
 
 def _narrow(value: Any, natural: torch.dtype) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch.fx import GraphModule
 
-from . import attention, comparisons, scalars, strides, symint_arithmetic, views
+from . import attention, comparisons, float8, scalars, strides, symint_arithmetic, views
 from .constant_sizes import fix_constant_sizes
 from .empties import fill_empties
 from .inserter import Inserter, fake_mode_of
@@ -16,6 +16,7 @@ RULES = {
     **dict.fromkeys(scalars.TARGETS, scalars.rewrite_scalar),
     **dict.fromkeys(comparisons.TARGETS, comparisons.rewrite_comparison),
     **dict.fromkeys(strides.TARGETS, strides.rewrite_strides),
+    **dict.fromkeys(float8.TARGETS, float8.rewrite_conversion),
     **dict.fromkeys(symint_arithmetic.TARGETS, symint_arithmetic.rewrite_number),
 }
 """The rewrite of each call target."""

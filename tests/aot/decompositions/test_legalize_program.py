@@ -74,3 +74,24 @@ def test_a_write_through_windows_is_refused_at_its_line() -> None:
 def test_a_copy_of_windows_may_be_written() -> None:
     out = aot.export(lambda x: x.unfold(0, 1, 2).clone().add_(7), args=(torch.ones(5, 3),))
     assert "aten.add" in str(out.mlir_module)
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [(lambda x: x.double(), r"float64\[2, 3\]"), (lambda x: x[:1], r"float32\[1, 3\]")],
+)  # fmt: skip
+def test_a_result_of_another_type_or_size_is_refused(change, found) -> None:
+    """A decomposition changes it, as some of torch's do."""
+    program = torch.export.export(Model(), (torch.ones(2, 3),), strict=False)
+    table = {aten.relu.default: lambda x: change(x * 1)}
+    with pytest.raises(
+        aot.UnsupportedOpError, match=rf"float32\[2, 3\] by.* but {found}"
+    ) as caught:
+        legalize_program(program, table)
+    assert caught.value.location is not None
+
+
+def test_what_torch_export_declares_is_kept_or_refused() -> None:
+    gradient, x = torch.arange(4), torch.rand(4)
+    with pytest.raises(aot.UnsupportedOpError, match=r"threshold_backward.* is int64"):
+        aot.export(lambda g, x: aten.threshold_backward(g, x, 0.5), args=(gradient, x))

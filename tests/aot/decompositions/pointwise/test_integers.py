@@ -168,3 +168,13 @@ def test_floats_are_left_to_others():
     x = torch.ones(2)
     assert decompose(aten.neg.default, x) is NotImplemented
     assert decompose(aten.pow.Tensor_Scalar, x, 2) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool], ids=str)
+def test_integers_are_clamped_between_numbers_of_another_type(dtype):
+    x = torch.tensor([3, 0, 1]).to(dtype)
+    for bounds in ((-2.5, 2.5), (0.5, 2), (None, 0.5), (1.5, None)):
+        compare(torch.ops.aten.clamp.default, x, *bounds)
+    compare(torch.ops.aten.clamp_min.default, x, 1.5)
+    compare(torch.ops.aten.clamp_max.default, x, 1.5)
+    compare(torch.ops.aten.clamp_max.default, x.to(torch.int8), 1.5)

@@ -100,3 +100,13 @@ def test_wider_integers_are_left_alone():
     x = torch.arange(4)
     assert decompose(aten.add.Tensor, x, x) is NotImplemented
     assert decompose(aten.amax.default, x, [0]) is NotImplemented
+
+
+def test_sums_in_a_type_that_is_asked_for():
+    aten = torch.ops.aten
+    for dtype in (torch.int32, torch.int64, torch.float32, torch.int16):
+        for x in (torch.full((4, 40), 100, dtype=t) for t in (torch.int8, torch.uint8)):
+            compare(aten.sum.default, x, dtype=dtype)
+            compare(aten.sum.dim_IntList, x, [1], dtype=dtype)
+            compare(aten.cumsum.default, x, 1, dtype=dtype)
+            compare(aten.prod.dim_int, x[:, :2], 1, dtype=dtype)

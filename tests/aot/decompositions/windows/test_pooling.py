@@ -98,3 +98,17 @@ def test_transposed_convolutions_of_samples_without_a_batch(rank):
     operator = packet.default if rank == 1 else packet.input
     weight = torch.randn(3, 2, *[2] * rank)
     compare(operator, samples(rank, 4)[0], weight, rtol=1e-4, atol=1e-4)
+
+
+def test_adaptive_means_of_dynamic_sizes(check):
+    """IREE fuses the convolution of each channel into what its own lowering reads."""
+    kernel = torch.randn(32, 1, 3, 3)
+
+    def pooled(x):
+        y = torch.nn.functional.conv2d(x, kernel, padding=1, groups=32)
+        pool = torch.nn.functional.adaptive_avg_pool2d
+        return pool(y, 1), pool(y, (2, 3)), pool(y.relu(), (1, 5))
+
+    sizes = {2: torch.export.Dim("h", min=8, max=256), 3: torch.export.Dim("w", min=8, max=256)}
+    calls = [[torch.randn(1, 32, h, w)] for h, w in ((64, 96), (9, 8))]
+    check({"pooled": pooled}, *calls, dynamic=[sizes])
