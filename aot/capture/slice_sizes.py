@@ -55,13 +55,13 @@ def slice_size(size: Any, start: int, end: int | None, step: int) -> Any:
 def _least(number: int, size: Any) -> Any:
     if statically_known_true(size >= number):
         return number
-    return torch.sym_min(number, size)
+    return torch.sym_min(number, size)  # type: ignore[no-untyped-call]
 
 
 def _not_negative(size: Any) -> Any:
     if statically_known_true(size >= 0):
         return size
-    return torch.sym_max(size, 0)
+    return torch.sym_max(size, 0)  # type: ignore[no-untyped-call]
 
 
 def _slice(
