@@ -10,21 +10,20 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-from ..compat.fake_tensors import FakeTensor, fake_implementations
+from ..compat.fake_tensors import FakeTensor, implemented, op_implementations_dict
 from ..spec.sizes import is_static
 
 _SLICE = torch.ops.aten.slice.Tensor
-_torch_slice: Callable[..., FakeTensor] = fake_implementations[_SLICE]
+_torch_slice: Callable[..., FakeTensor] = op_implementations_dict[_SLICE]
 
 
 def plain_slice_sizes() -> AbstractContextManager[Any]:
     """Give slices of dynamic dimensions their plain sizes in traces, within a `with` block."""
-    return patch.dict(fake_implementations, {_SLICE: _slice})
+    return implemented(_SLICE, _slice)
 
 
 def slice_size(size: Any, start: int, end: int | None, step: int) -> Any:
@@ -55,13 +54,13 @@ def slice_size(size: Any, start: int, end: int | None, step: int) -> Any:
 def _least(number: int, size: Any) -> Any:
     if statically_known_true(size >= number):
         return number
-    return torch.sym_min(number, size)
+    return torch.sym_min(number, size)  # type: ignore[no-untyped-call]
 
 
 def _not_negative(size: Any) -> Any:
     if statically_known_true(size >= 0):
         return size
-    return torch.sym_max(size, 0)
+    return torch.sym_max(size, 0)  # type: ignore[no-untyped-call]
 
 
 def _slice(

@@ -35,10 +35,11 @@ def backed_size_oblivious(enabled: bool, *, positive: bool = False) -> Iterator[
         yield
 
 
-_torch_make_symbol: Callable[..., sympy.Symbol] = symbolic_shapes.make_symbol
+_shapes: Any = symbolic_shapes
+_torch_make_symbol: Callable[..., sympy.Symbol] = _shapes.make_symbol
 
 
 def _make_symbol(prefix: Any, index: int, **assumptions: Any) -> sympy.Symbol:
-    if prefix is symbolic_shapes.SymT.SIZE and assumptions.pop("positive", None):
+    if prefix is _shapes.SymT.SIZE and assumptions.pop("positive", None):
         assumptions["nonnegative"] = True
     return _torch_make_symbol(prefix, index, **assumptions)

@@ -10,7 +10,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from ..capture.dynamic_squeeze import refuse_squeezed_sizes
+from ..capture.dynamic_squeeze import refuse_aligned_corners, refuse_squeezed_sizes
 from ..capture.operand_sizes import check_operand_sizes
 from ..capture.program import Program, normalize
 from ..capture.trace import TRACING_LOCK, tracing_settings
@@ -42,6 +42,7 @@ def legalize_program(
         ExportError: The program has inputs or results that have no form in MLIR.
     """
     refuse_squeezed_sizes(program)
+    refuse_aligned_corners(program)
     check_operand_sizes(program)
     _refuse_writes_to_windows(program)
     try:

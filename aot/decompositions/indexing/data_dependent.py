@@ -195,7 +195,9 @@ def put_broadcast_values(
     if any(_is_mask(index) for index in given):
         return NotImplemented
     axes = [axis for axis, index in enumerate(indices) if index is not None]
-    places = torch.broadcast_shapes(*(index.shape for index in given))
+    places = torch.broadcast_shapes(  # type: ignore[no-untyped-call]
+        *(index.shape for index in given)
+    )
     rest = [size for axis, size in enumerate(x.shape) if axis not in axes]
     first = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
     shape = [*rest[:first], *places, *rest[first:]]

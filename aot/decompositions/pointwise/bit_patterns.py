@@ -39,7 +39,7 @@ def _split(x: Tensor, dtype: torch.dtype) -> Tensor:
 def _joined(x: Tensor, dtype: torch.dtype) -> Tensor:
     count, whole = dtype.itemsize // x.dtype.itemsize, _INTEGERS[dtype.itemsize]
     width = 8 * x.dtype.itemsize
-    parts = _as(x, _INTEGERS[x.dtype.itemsize]).unflatten(-1, (x.shape[-1] // count, count))
+    parts = _as(x, _INTEGERS[x.dtype.itemsize]).reshape(*x.shape[:-1], x.shape[-1] // count, count)
     wide = parts.to(whole) & ((1 << width) - 1)
     bits = wide[..., 0]
     for place in range(1, count):

@@ -48,12 +48,18 @@ def _step(old: Any, size: Any, scale: float | None, *whole: tuple[Any, Any, floa
     return result
 
 
+def at_least_one(size: Any) -> Any:
+    """Return a size to divide by; no branch on it, which would be decided for all sizes."""
+    largest: Any = torch.sym_max
+    return max(size, 1) if is_static(size) else largest(size, 1)
+
+
 def _linear(x: Tensor, dim: int, size: Any, align_corners: bool, scale: float | None) -> Tensor:
     """Return x resized linearly in one dimension; `scale` is the factor given, if any."""
     old = x.shape[dim]
     place = torch.arange(size, device=x.device).to(x.dtype)
     if align_corners:
-        source = place * ((old - 1) / (size - 1)) if size != 1 else place
+        source = place * ((old - 1) / at_least_one(size - 1))  # a single place is 0
     else:
         source = ((place + 0.5) * _step(old, size, scale, (size, old, 1.0)) - 0.5).clamp(min=0.0)
     first = source.to(torch.int64).clamp(max=old - 1)
@@ -248,16 +254,37 @@ def grid_sampler_3d(
     x: Tensor, grid: Tensor, interpolation: int, padding: int, align_corners: bool
 ) -> Any:
     """`grid_sampler_3d`: x [n, c, depth, height, width] sampled trilinearly (0) or nearest (1)."""
-    sizes = x.shape[-3:]
+    return _sampled(x, grid, interpolation, padding, align_corners)
+
+
+@FAMILY.decomposes(
+    aten.grid_sampler_2d.default,
+    aten.grid_sampler.default,
+    reason="torch's decomposition divides by a distance of 0 where a size is 1",
+)
+def grid_sampler_2d(
+    x: Tensor, grid: Tensor, interpolation: int, padding: int, align_corners: bool
+) -> Any:
+    """`grid_sampler_2d` that reflects pictures of dynamic sizes at the centres of their corners."""
+    reflects = padding == 2 and align_corners and interpolation != 2
+    if not reflects or x.dim() != 4 or all(is_static(size) for size in x.shape[2:]):
+        return NotImplemented
+    return _sampled(x, grid, interpolation, padding, align_corners)
+
+
+def _sampled(
+    x: Tensor, grid: Tensor, interpolation: int, padding: int, align_corners: bool
+) -> Tensor:
+    sizes = x.shape[2:]
     # The last dimension of the grid is x, y, z: the sizes from the last to the first.
     points = [
-        _in_pixels(grid[..., 2 - axis], size, padding, align_corners)
+        _in_pixels(grid[..., len(sizes) - 1 - axis], size, padding, align_corners)
         for axis, size in enumerate(sizes)
     ]
     if interpolation == 1:
         return _read(x, [torch.round(point) for point in points])
     total = torch.zeros((), dtype=x.dtype, device=x.device)
-    for corner in range(8):
+    for corner in range(1 << len(sizes)):
         places, weight = [], torch.ones((), dtype=x.dtype, device=x.device)
         for axis, point in enumerate(points):
             low = torch.floor(point)
@@ -272,7 +299,7 @@ def _in_pixels(point: Tensor, size: Any, padding: int, align_corners: bool) -> A
     """Return coordinates in [-1, 1] as pixels, clamped to the borders (1) or reflected (2)."""
     place = (point + 1) / 2 * (size - 1) if align_corners else ((point + 1) * size - 1) / 2
     if padding == 2:
-        low, span = (0.0, size - 1.0) if align_corners else (-0.5, 1.0 * size)
+        low, span = (0.0, at_least_one(size - 1)) if align_corners else (-0.5, size)
         distance = (place - low).abs()
         turns = torch.floor(distance / span)
         rest = distance - turns * span

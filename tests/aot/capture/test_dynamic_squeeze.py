@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import torch
 from torch.export import Dim
+from torch.nn import functional as F
 
 from pelton import aot
-from pelton.aot.capture.dynamic_squeeze import refuse_squeezed_sizes
+from pelton.aot.capture.dynamic_squeeze import refuse_aligned_corners, refuse_squeezed_sizes
 from pelton.aot.capture.trace import capture
 
 
@@ -52,3 +53,16 @@ def test_the_line_of_the_squeeze_is_named() -> None:
 )
 def test_other_squeezes_are_allowed(function: Any, shape: Any, dynamic: Any) -> None:
     check(function, shape, dynamic)
+
+
+def test_aligned_corners_of_a_size_that_may_be_one_are_refused() -> None:
+    def captured(least: int) -> Any:
+        def resize(x: torch.Tensor) -> torch.Tensor:
+            return F.interpolate(x, scale_factor=1.7, mode="bicubic", align_corners=True)
+
+        shapes = {"x": {2: torch.export.Dim("h", min=least, max=9)}}
+        return capture(resize, (torch.ones(1, 1, 4, 4),), {}, shapes).program
+
+    refuse_aligned_corners(captured(2))
+    with pytest.raises(aot.DynamicShapeError, match=r"align_corners=True .* minimum of 2"):
+        refuse_aligned_corners(captured(1))

@@ -9,6 +9,8 @@ from pelton.aot.compat.fake_tensors import (
     FakeTensor,
     FakeTensorMode,
     detect_fake_mode,
+    implemented,
+    op_implementations_dict,
     tensor_metadata,
     unset_fake_temporarily,
 )
@@ -58,3 +60,18 @@ def test_metadata_has_what_the_importer_reads() -> None:
     with FakeTensorMode():
         found = tensor_metadata(torch.empty(2, 3, dtype=torch.float16))
     assert (found.shape, found.dtype, found.is_quantized) == ((2, 3), torch.float16, False)
+
+
+@contract("fake_impls.op_implementations_dict", breaks="sizes of slices of dynamic dimensions")
+def test_an_operator_of_fake_tensors_is_replaced_in_a_block() -> None:
+    slice_ = torch.ops.aten.slice.Tensor
+    assert slice_ in op_implementations_dict
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    x = mode.from_tensor(torch.ones(4))
+
+    def constant(mode: object, operator: object, x: torch.Tensor, *rest: object) -> torch.Tensor:
+        return x.new_empty(7)
+
+    with implemented(slice_, constant):
+        assert x[1:3].shape == (7,), "for sizes that are symbols"
+    assert x[2:3].shape != (7,)

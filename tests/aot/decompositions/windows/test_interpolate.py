@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.nn import functional as F
 
 from tests.aot.decompositions.eager import compare, decompose
 
@@ -134,3 +135,22 @@ def test_grids_on_the_borders():
     grid = torch.tensor([-1.0, 1.0, 0.0]).expand(1, 1, 1, 3).reshape(1, 1, 1, 1, 3)
     for padding in (0, 1, 2):
         compare(aten.grid_sampler_3d.default, samples(3)[:1], grid, 0, padding, True, **TOLERANCE)
+
+
+def test_aligned_corners_of_sizes_that_may_be_one(check):
+    grid = torch.linspace(-2, 2, 12).view(1, 2, 3, 2)
+    check(
+        {
+            "resized": lambda x: F.interpolate(
+                x, scale_factor=1.7, mode="bilinear", align_corners=True
+            ),
+            **{
+                mode: lambda x, mode=mode: F.grid_sample(
+                    x, grid, mode=mode, align_corners=True, padding_mode="reflection"
+                )
+                for mode in ("bilinear", "nearest")
+            },
+        },
+        *[[torch.randn(1, 1, *size)] for size in ((3, 4), (1, 3), (1, 1), (4, 1))],
+        dynamic=[{2: torch.export.Dim("h", min=1), 3: torch.export.Dim("w", min=1)}],
+    )
