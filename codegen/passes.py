@@ -15,6 +15,7 @@ from .faults.data_tiling import mark_static_matmuls
 from .faults.empty_divisors import guard_divisions
 from .faults.invariant_reductions import materialize_invariant_reduction_inputs
 from .faults.padded_convolutions import decompose_dynamic_pads
+from .faults.rounded_constants import round_constants
 from .faults.shared_destinations import separate_destinations
 from .faults.shared_storage import copy_shared_storage
 from .faults.size_assumptions import assume_no_elements
@@ -36,7 +37,8 @@ class PhasePasses:
     (`faults/const_eval_barriers.py`, `faults/invariant_reductions.py`), operations with several
     constant results are split (`faults/constant_results.py`), what is written in place is copied
     (`faults/shared_destinations.py`, `faults/shared_storage.py`), and so are slices of a step that
-    are gathered from (`faults/strided_sources.py`).
+    are gathered from (`faults/strided_sources.py`). Constants are rounded to the types that they
+    are used in (`faults/rounded_constants.py`).
 
     Attributes:
         dynamic_sizes: Whether the program has dynamic sizes. Then pads are decomposed
@@ -63,6 +65,7 @@ class PhasePasses:
         if self.empty_sizes:
             yield "input", assume_no_elements
         yield "input", split_constant_results
+        yield "input", round_constants
         yield "input", separate_destinations
         yield "input", materialize_strided_sources
         if self.dynamic_sizes:

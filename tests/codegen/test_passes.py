@@ -32,6 +32,7 @@ def test_passes_are_in_the_order_of_the_phases(dynamic: bool, tile: int) -> None
             PhasePasses(),
             [
                 "split_constant_results",
+                "round_constants",
                 "separate_destinations",
                 "materialize_strided_sources",
                 "insert_const_eval_barriers",
@@ -43,6 +44,7 @@ def test_passes_are_in_the_order_of_the_phases(dynamic: bool, tile: int) -> None
             PhasePasses(dynamic_sizes=True),
             [
                 "split_constant_results",
+                "round_constants",
                 "separate_destinations",
                 "materialize_strided_sources",
                 "decompose_dynamic_pads",

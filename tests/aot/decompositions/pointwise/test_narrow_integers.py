@@ -110,3 +110,12 @@ def test_sums_in_a_type_that_is_asked_for():
             compare(aten.sum.dim_IntList, x, [1], dtype=dtype)
             compare(aten.cumsum.default, x, 1, dtype=dtype)
             compare(aten.prod.dim_int, x[:, :2], 1, dtype=dtype)
+
+
+def test_bounds_beyond_the_type_wrap_as_in_torch():
+    x = torch.arange(4, dtype=torch.uint8)
+    compare(aten.clamp.default, x, -64, 64)
+    compare(aten.clamp.default, x, min=-64)
+    compare(aten.clamp_min.default, x, -5)
+    compare(aten.clamp_max.default, x, -254)
+    compare(aten.clamp.default, x.to(torch.int8), -1, 2)
