@@ -6,6 +6,10 @@ drops the dynamic sizes of its result («'tensor.empty' op incorrect number of d
 3.13): a convolution before a padded pooling or a depthwise convolution does not compile for a
 dynamic batch. IREE itself decomposes pads later on. Pads of other convolutions are left as they
 are: the pass needs them and handles them correctly.
+
+Results of windows are padded from behind a barrier: IREE fuses a pooling or a convolution
+of one picture with the slice that it is written to, and takes one size of the slice for another, so
+that `F.pad(F.avg_pool2d(x, 3), (1, 1, 1, 1))` of dynamic height and width is written askew.
 """
 
 from __future__ import annotations
@@ -16,12 +20,17 @@ from iree.compiler.ir import (
     IndexType,
     InsertionPoint,
     Operation,
+    OpResult,
     RankedTensorType,
     Value,
 )
 
-from ..emission import DYNAMIC, create, filled, index, size_of
-from ..linalg import operations_in
+from ..emission import DYNAMIC, behind_barrier, create, filled, index, size_of
+from ..linalg import inputs_of, is_reduction, operations_in
+
+_VIEWS = frozenset(
+    ["tensor.cast", "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice"]
+)
 
 
 def decompose_dynamic_pads(module_op: Operation) -> None:
@@ -63,8 +72,24 @@ def _padding_value(pad: Operation) -> Value | None:
     return None if computed or value.owner == block else value
 
 
+def _reads_windows(value: Value) -> bool:
+    """Tell whether elements of a value depend on several of an operand, or on one elsewhere."""
+    if not isinstance(value, OpResult):
+        return False
+    op = value.owner.operation
+    if op.name in _VIEWS:
+        return _reads_windows(op.operands[0])
+    if not op.name.startswith("linalg.") or op.name == "linalg.fill":
+        return False
+    if op.name != "linalg.generic" or is_reduction(op) or operations_in(op, "tensor.extract"):
+        return True
+    return any(map(_reads_windows, inputs_of(op)))
+
+
 def _slice_of_filled(pad: Operation, padding: Value) -> Value:
     source, kind = pad.operands[0], RankedTensorType(pad.result.type)
+    if _reads_windows(source):
+        source = behind_barrier(source)
     inner = list(RankedTensorType(source.type).shape)
     low, high = _sizes(pad, "static_low"), _sizes(pad, "static_high")
     sizes: list[Value] = []

@@ -130,6 +130,18 @@ PURE: Mapping[str, Operator] = {
     "pad": Operator(
         1, lambda x, a, b: torch.nn.functional.pad(x, (a, b), value=1.5), ((-1, 2), (0, 2))
     ),
+    "avg_pool": Operator(
+        1, lambda x, p: torch.nn.functional.avg_pool2d(x[None], 2 + p, 1, p), ((0, 1),),
+        exact=False, floats=True,
+    ),
+    "max_pool": Operator(
+        1, lambda x, p: torch.nn.functional.max_pool2d(x[None], 2 + p, 1, p), ((0, 1),),
+        floats=True,
+    ),
+    "depthwise": Operator(
+        1, lambda x: _small(torch.conv2d(x[None], x.new_ones(x.shape[0], 1, 2, 2), groups=2)),
+        floats=True,
+    ),
     "matmul": Operator(2, lambda x, y: _small(x @ y), floats=True),
     "index": Operator(2, lambda x, i: x[_index(i, x.shape[0])]),
     "index_select": Operator(

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from pelton import aot, runtime
+from pelton.codegen.faults import padded_convolutions
 from pelton.codegen.faults.padded_convolutions import decompose_dynamic_pads
 from tests.codegen.ir import reprinted, rewritten
 
@@ -126,3 +127,57 @@ func.func @main(%x: tensor<?x2x4x4xf32>, %w: tensor<2x3x3xf32>, %y: tensor<?x2x4
 def test_pads_of_depthwise_convolutions_are_decomposed() -> None:
     text = rewritten(DEPTHWISE, decompose_dynamic_pads)
     assert "tensor.pad" not in text and "tensor.insert_slice" in text
+
+
+class Windows(nn.Module):
+    """Results of windows, padded: of one picture of dynamic size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.depthwise = nn.Conv2d(4, 4, 3, groups=4)
+        self.strided = nn.Conv2d(4, 4, 3, 2, 1, groups=4)
+        self.dense = nn.Conv2d(4, 4, 3)
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        largest = nn.functional.max_pool2d(x, 3, 1)
+        depthwise = self.depthwise(x)
+        results = {
+            "largest": largest,
+            "average": nn.functional.avg_pool2d(x, 3, 1),
+            "depthwise": depthwise,
+            "depthwise, relu": self.depthwise(x + 1).relu() * 2,
+            "dense": self.dense(x),
+            "resized": nn.functional.interpolate(x, scale_factor=2.0),
+        }
+        padded = {name: nn.functional.pad(y, (1, 1, 1, 1)) for name, y in results.items()}
+        return padded | {
+            "depthwise twice": self.strided(self.strided(x).relu()),
+            "depthwise, largest": nn.functional.max_pool2d(depthwise, 3, 2, 1),
+            "largest twice": nn.functional.max_pool2d(largest, 3, 2, 1),
+            "adaptive": nn.functional.adaptive_avg_pool2d(depthwise, 2),
+        }
+
+
+def test_results_of_windows_are_padded_as_eager_does() -> None:
+    torch.manual_seed(0)
+    model = Windows().eval()
+    height, width = (aot.NamedDimension(name, 8, 20, 64) for name in ("h", "w"))
+    out = aot.export(model, args=[aot.InputInfo((1, 4, height, width), torch.float32)])
+    run = runtime.load(bytes(out.compile().map_memory()))
+    for size in ((20, 20), (9, 8), (8, 64)):
+        x = torch.randn(1, 4, *size)
+        torch.testing.assert_close(run(x), model(x), rtol=1e-4, atol=1e-4)
+
+
+def test_compiler_still_writes_padded_windows_askew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails once IREE writes them where they belong: the barrier is obsolete then."""
+    monkeypatch.setattr(padded_convolutions, "_reads_windows", lambda value: False)
+    height, width = (aot.NamedDimension(name, 8, 20, 64) for name in ("h", "w"))
+
+    def padded(x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.pad(nn.functional.avg_pool2d(x, 3, 1), (1, 1, 1, 1))
+
+    out = aot.export(padded, args=[aot.InputInfo((1, 4, height, width), torch.float32)])
+    run = runtime.load(bytes(out.compile(isolate=False, cache_dir=None).map_memory()))
+    x = torch.randn(1, 4, 20, 33)
+    assert not torch.allclose(run(x), padded(x))
