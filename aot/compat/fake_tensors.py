@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch._guards import detect_fake_mode
@@ -24,9 +23,20 @@ __all__ = [
 ]
 
 
-def implemented(operator: Any, function: Callable[..., Any]) -> AbstractContextManager[Any]:
-    """Let a function compute an operator of fake tensors, within a `with` block."""
-    return patch.dict(op_implementations_dict, {operator: function})
+@contextmanager
+def implemented(operator: Any, function: Callable[..., Any]) -> Iterator[None]:
+    """Let a function compute an operator of fake tensors, within a `with` block.
+
+    Args:
+        operator: An operator that torch has a function for.
+        function: The function, which takes the mode, the operator and its arguments.
+    """
+    before = op_implementations_dict[operator]
+    op_implementations_dict[operator] = function
+    try:
+        yield
+    finally:
+        op_implementations_dict[operator] = before
 
 
 def tensor_metadata(tensor: torch.Tensor) -> Any:

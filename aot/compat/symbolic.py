@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import sympy
 import torch
@@ -29,10 +28,13 @@ def backed_size_oblivious(enabled: bool, *, positive: bool = False) -> Iterator[
             range begins at 0; otherwise they are not negative.
     """
     config: Any = shape_config
-    with config.patch(backed_size_oblivious=enabled), ExitStack() as stack:
-        if enabled and not positive:
-            stack.enter_context(patch.object(symbolic_shapes, "make_symbol", _make_symbol))
-        yield
+    before = _shapes.make_symbol
+    with config.patch(backed_size_oblivious=enabled):
+        _shapes.make_symbol = _torch_make_symbol if positive or not enabled else _make_symbol
+        try:
+            yield
+        finally:
+            _shapes.make_symbol = before
 
 
 _shapes: Any = symbolic_shapes

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +12,7 @@ pytest.importorskip("tensorrt_rtx")
 pytest.importorskip("onnxscript")
 
 from pelton.aot.spec.errors import CompileError, ExportError
-from pelton.aot.targets.tensorrt import builder, engine
+from pelton.aot.targets.tensorrt import engine
 from pelton.aot.targets.tensorrt.engine import (
     BuildSettings,
     Engine,
@@ -76,21 +72,6 @@ def test_a_profile_that_tensorrt_refuses_is_named(
     with pytest.raises(ExportError, match=r"main\(\): TensorRT refuses profile 'default'"):
         build(library, model, profile(*rows))
     assert not (model.parent / "engine").exists()
-
-
-def test_the_builder_is_told_what_the_user_asked_for(library: Library, model: Path) -> None:
-    trt = library.module
-    options = settings("8.0", "12.0", workspace_bytes=1 << 20, weights="refit", layer_info=True)
-    maker = trt.Builder(trt.Logger())
-    config = builder.configured(trt, maker, job_of(library, model, [X], [], options, model.parent))
-    assert config.builder_optimization_level == 0
-    assert config.get_memory_pool_limit(trt.MemoryPoolType.WORKSPACE) == 1 << 20
-    assert config.get_flag(trt.BuilderFlag.REFIT)
-    assert config.profiling_verbosity == trt.ProfilingVerbosity.DETAILED
-    assert config.num_compute_capabilities == 2
-    assert config.get_compute_capability(1) == trt.ComputeCapability.SM120
-    plain = job_of(library, model, [X], [], settings(), model.parent)
-    assert not builder.configured(trt, maker, plain).get_flag(trt.BuilderFlag.REFIT)
 
 
 def test_rtx_keeps_no_timings_and_tensorrt_builds_for_its_gpu(model: Path) -> None:
@@ -186,16 +167,3 @@ def test_an_interrupt_ends_the_builder(
         build(library, model)
     monkeypatch.delenv("PELTON_TEST_MARK")
     mark.assert_gone()
-
-
-def test_the_builder_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
-    job = tmp_path / "job.json"
-    os.mkfifo(job)  # that nobody writes to
-    child = subprocess.Popen(
-        [sys.executable, str(builder.__file__), str(job)], stdin=subprocess.PIPE
-    )
-    assert child.stdin is not None
-    time.sleep(0.1)
-    assert child.poll() is None
-    child.stdin.close()
-    assert child.wait(30) == 1
