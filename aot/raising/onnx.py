@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 import os
 import re
 import tempfile
@@ -23,10 +24,15 @@ from pelton.runtime.files import StrPath
 from ..capture.trace import TRACING_LOCK, tracing_settings
 from ..compat.onnx_registry import operators_without_form
 from ..spec.errors import ExportError, UnsupportedOpError
+from ..spec.locations import location_in_trace
 from ..spec.sizes import is_static
 from .fx import ModuleSource, Port, Raised, raise_function
 from .onnx_optimizer import nested_subgraphs, optimize
 from .reexport import reexport
+
+_LOG = logging.getLogger("pelton")
+
+_TORCH_OPERATOR = re.compile(r"target=torch\.ops\.([\w.]+)\]")
 
 OPSET = 23
 """The version of ONNX's operators: the first that has attention as one operator."""
@@ -228,7 +234,11 @@ def _converted(raised: Raised, program: ExportedProgram) -> Any:
 
 
 def _conversion_error(raised: Raised, program: ExportedProgram, error: Exception) -> ExportError:
-    missing = unsupported_operators(program)
+    try:
+        missing = unsupported_operators(program)
+    except Exception as second:  # torch cannot decompose the program; `error` says why
+        _LOG.debug("the operators without a form are not known: %s", second)
+        missing = []
     if missing:
         return UnsupportedOpError(
             f"{raised.name}(): operators that have no form in ONNX: {', '.join(missing)}",
@@ -237,8 +247,14 @@ def _conversion_error(raised: Raised, program: ExportedProgram, error: Exception
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
-    text = " ".join(str(cause).split())[:400]
-    return UnsupportedOpError(f"{raised.name}() cannot be converted to ONNX: {text}")
+    reason, _, where = " ".join(str(cause).split()).partition(" While executing ")
+    operators = tuple(_TORCH_OPERATOR.findall(where)[:1])
+    return UnsupportedOpError(
+        f"{raised.name}() cannot be converted to ONNX: {''.join(f'{o}: ' for o in operators)}"
+        f"{reason[:400]}; write it with other operators, or compile for another target",
+        operators=operators,
+        location=location_in_trace(str(cause)),
+    )
 
 
 def unsupported_operators(program: ExportedProgram) -> list[str]:

@@ -77,7 +77,11 @@ def raise_operator(raiser: Raiser, op: Operation) -> None:
         actual = _decoded(value, formal)
         if not formal.kwarg_only:
             args.append(actual)
-        elif isinstance(actual, Node) or actual != formal.default_value:
+        elif (
+            isinstance(actual, Node)
+            or not formal.has_default_value()
+            or actual != formal.default_value
+        ):
             keywords[formal.name] = actual
     if overload in _WITH_TENSORS and _is_symbolic(args[1]) and args[2:] in ([], [1]):
         _with_tensor(raiser, op, overload, args)

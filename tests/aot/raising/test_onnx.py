@@ -438,3 +438,26 @@ def test_an_inverse_short_time_transform_runs(tmp_path: Path) -> None:
     args = (torch.randn(1, 9, 7), torch.randn(1, 9, 7))
     args[1][:, [0, -1]] = 0  # as of a real signal
     assert_all_equal(aot.export(signal, args=args), tmp_path, signal, args)
+
+
+def test_a_keyword_without_a_default_is_given(tmp_path: Path) -> None:
+    def quotient(x: torch.Tensor) -> torch.Tensor:
+        return torch.div(x, x + 3, rounding_mode=None)
+
+    args = (torch.rand(4),)
+    assert_all_equal(aot.export(quotient, args=args), tmp_path, quotient, args)
+
+
+def test_what_torch_cannot_trace_again_is_refused_with_operator_and_line(tmp_path: Path) -> None:
+    def best(scores: torch.Tensor) -> torch.Tensor:
+        return scores[scores > 0.5].sort(descending=True)[0][:200]
+
+    line = best.__code__.co_firstlineno + 1
+    rows = aot.NamedDimension("rows", 1, 5, 20)
+    out = aot.export(best, args=[aot.InputInfo((rows,), torch.float32)])
+    with pytest.raises(aot.UnsupportedOpError) as caught:
+        out.to_onnx(tmp_path / "model.onnx")
+    assert caught.value.operators == ("aten.slice.Tensor",)
+    assert "aten.slice.Tensor: should have been constant" in str(caught.value)
+    assert str(caught.value).endswith(f"(at {__file__}:{line})")
+    assert not (tmp_path / "model.onnx").exists()
