@@ -317,12 +317,14 @@ def _trace_as_asked(flat: _Flat, arguments: Arguments, strict: bool) -> Exported
     except PeltonError:
         raise
     except Exception as error:
+        # A size without a given minimum is as small as the program allows: at least 1? In branches
+        # and loops torch compares layouts, which it states differently for sizes that may be 0.
+        try:
+            return _export(flat, arguments, examples, strict, oblivious=True, positive=True)
+        except Exception as second:
+            _LOG.debug("the trace with sizes of at least 1 failed as well: %s", second)
+            error = second if is_size_constraint(second) else error
         if is_size_constraint(error):
-            try:  # a size without a given minimum is as small as the program allows: at least 1?
-                return _export(flat, arguments, examples, strict, oblivious=True, positive=True)
-            except Exception as second:
-                _LOG.debug("the trace with sizes of at least 1 failed as well: %s", second)
-                error = second if is_size_constraint(second) else error
             # Layouts of size 1 differ from all others, for which torch may add a constraint that
             # changes no value. With larger examples it takes sizes as larger than 1 throughout.
             if branches_on_size(flat, arguments):

@@ -7,7 +7,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch._decomp import decomposition_table, get_decompositions, remove_decompositions
+from torch._decomp import (
+    decomposition_table,
+    get_decompositions,
+    remove_decompositions,
+)
 from torch._export.utils import _get_decomp_for_cia
 from torch._ops import OperatorBase, OpOverload
 
@@ -49,6 +53,7 @@ def decomposable(operators: Iterable[OperatorBase]) -> Iterator[Collection[Opera
         for operator in operators
         if isinstance(operator, OpOverload)
         and _COMPOSITE in operator.py_kernels
+        and not _should_decompose_because_unsafe_op(operator)  # it writes to its arguments
         and not torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), _COMPOSITE)  # type: ignore[no-untyped-call]
     }
     for operator in saved:
