@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch._decomp import (
+    _should_decompose_because_unsafe_op,
     decomposition_table,
     get_decompositions,
     remove_decompositions,
