@@ -18,6 +18,7 @@ __all__ = [
     "detect_fake_mode",
     "implemented",
     "op_implementations_dict",
+    "storage_key",
     "tensor_metadata",
     "unset_fake_temporarily",
 ]
@@ -42,3 +43,8 @@ def implemented(operator: Any, function: Callable[..., Any]) -> Iterator[None]:
 def tensor_metadata(tensor: torch.Tensor) -> Any:
     """Return what the importer reads of a tensor as the metadata `tensor_meta` of its node."""
     return shape_prop._extract_tensor_metadata(tensor)
+
+
+def storage_key(tensor: torch.Tensor) -> int:
+    """Return a number that tensors share with those of the same memory, fake ones too."""
+    return int(tensor.untyped_storage()._cdata)

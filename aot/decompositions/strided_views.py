@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, GraphModule, Node, map_arg
 
+from ..compat.fake_tensors import storage_key
 from ..compat.operators import OpOverload, schema_of
 from ..spec.errors import UnsupportedOpError
 from ..spec.locations import location_of_node
@@ -51,7 +52,7 @@ def take_from_owners(module: GraphModule) -> None:
         owners: dict[int, Node] = {}
         for node, value in values.items():
             if isinstance(value, Tensor):
-                owners.setdefault(value.untyped_storage()._cdata, node)
+                owners.setdefault(storage_key(value), node)
         for node in graph.nodes:
             if node.target not in _VIEWS and node.target is not _SCATTER:
                 continue
@@ -134,7 +135,7 @@ def _view(node: Node, values: dict[Node, Any], owners: dict[int, Node]) -> _View
     called = _as_called(node)
     source = values[called.tensor]
     start = source.storage_offset() if called.offset is None else called.offset
-    owner = owners[source.untyped_storage()._cdata]
+    owner = owners[storage_key(source)]
     relative = node.target is _SCATTER or (called.offset is None and not is_static(start))
     if relative:
         owner = called.tensor

@@ -219,7 +219,7 @@ WRITES: Mapping[str, Operator] = {
     "double_": Operator(1, lambda v: v.add_(v)),
     "cumsum_": Operator(1, lambda v, d: v.copy_(_small(v.cumsum(d))), (_DIM,)),
     "sort_": Operator(1, lambda v, d: v.copy_(v.sort(d, stable=True)[0]), (_DIM,)),
-    "transpose_": Operator(1, lambda v: v.copy_(v.T.clone())),
+    "transpose_": Operator(1, lambda v: v.copy_(v.transpose(0, -1).clone())),
     "where_": Operator(2, lambda v, y: v.copy_(torch.where(v > 0, y, v)), stable=False),
     "swap_": Operator(1, lambda v: v.__setitem__([0, -1], v[[-1, 0]]) or v),
     "slice_": Operator(1, lambda v, a: v.__setitem__(slice(1, None), v[:-1] + a) or v, ((-2, 2),)),

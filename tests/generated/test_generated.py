@@ -41,7 +41,7 @@ def test_a_seed_gives_one_program_that_eager_can_run() -> None:
 
 
 def test_nearly_every_operator_is_drawn() -> None:
-    drawn = {step.name for seed in range(150) for step in generate(seed, dynamic=False).steps}
+    drawn = {step.name for seed in range(300) for step in generate(seed, dynamic=False).steps}
     assert len(set(OPERATORS) - drawn) < 5
 
 

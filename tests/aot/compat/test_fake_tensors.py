@@ -11,6 +11,7 @@ from pelton.aot.compat.fake_tensors import (
     detect_fake_mode,
     implemented,
     op_implementations_dict,
+    storage_key,
     tensor_metadata,
     unset_fake_temporarily,
 )
@@ -75,3 +76,12 @@ def test_an_operator_of_fake_tensors_is_replaced_in_a_block() -> None:
     with implemented(slice_, constant):
         assert x[1:3].shape == (7,), "for sizes that are symbols"
     assert x[2:3].shape != (7,)
+
+
+@contract("UntypedStorage._cdata", breaks="as_strided, which is taken from the owner of the memory")
+def test_views_have_the_key_of_the_memory_that_they_share() -> None:
+    with FakeTensorMode():
+        x, y = torch.empty(4, 3), torch.empty(4, 3)
+        assert storage_key(x[1:].T) == storage_key(x)
+        assert storage_key(x) != storage_key(y)
+        assert storage_key(x.clone()) != storage_key(x)

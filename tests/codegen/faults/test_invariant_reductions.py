@@ -14,6 +14,7 @@ from pelton import aot, runtime
 from pelton.codegen import PhasePasses
 from pelton.codegen.faults.const_eval_barriers import insert_const_eval_barriers
 from pelton.codegen.faults.invariant_reductions import materialize_invariant_reduction_inputs
+from pelton.codegen.faults.rounded_constants import round_constants
 from pelton.codegen.linalg import operations_in
 from tests.codegen.ir import parsed, reprinted, rewritten
 
@@ -114,6 +115,9 @@ def test_reductions_of_inputs_are_evaluated_and_fused_as_without_the_passes(
 
     def watched(self: PhasePasses) -> Any:
         for phase, run in pipeline(self):
+            if run is round_constants:  # that of a normalisation is one that is rounded
+                yield phase, run
+                continue
 
             def watch(module_op: Operation, run: Any = run) -> None:
                 before = str(module_op)
@@ -132,7 +136,7 @@ def test_reductions_of_inputs_are_evaluated_and_fused_as_without_the_passes(
         lambda x: F.layer_norm(x, (6,)),
     ):
         compiled(function, None, isolate=False)
-    assert len(seen) == 5 * len(list(pipeline(PhasePasses())))
+    assert len(seen) == 5 * (len(list(pipeline(PhasePasses()))) - 1)
     for before, after in seen:
         assert before == after
 
