@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -187,10 +188,12 @@ def generate(seed: int, *, dynamic: bool) -> Program:
     draft = _Draft(source, sizes(dynamic=dynamic), dynamic=dynamic)
     wanted = source.randint(3, 15)
     families = [PURE] * 6 + [VIEWS] * 2 + [WRITES] * 3 + ([FLOW] if source.random() < 0.3 else [])
-    for _ in range(60 * wanted):
-        draft.add(list(source.choice(families)))
-        if len(draft.steps) == wanted:
-            break
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what torch says of a step that is tried
+        for _ in range(60 * wanted):
+            draft.add(list(source.choice(families)))
+            if len(draft.steps) == wanted:
+                break
     return draft.program()
 
 
