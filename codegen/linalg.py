@@ -12,6 +12,12 @@ _NOT_IDEMPOTENT = frozenset(
 """Combiners whose result changes when an operand is combined twice; that of a maximum does not."""
 
 
+VIEWS = frozenset(
+    ["tensor.cast", "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice"]
+)
+"""Operations whose result has elements of their first operand, as they are."""
+
+
 def operations_in(root: Operation, *names: str) -> list[Operation]:
     """Return the operations within a root, in post-order, so that they can be rewritten.
 

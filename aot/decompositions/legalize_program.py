@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,7 +15,7 @@ from ..capture.program import Program, normalize
 from ..capture.trace import TRACING_LOCK, tracing_settings
 from ..compat.operators import OpOverload, schema_of
 from ..spec.errors import PeltonError, UnsupportedOpError
-from ..spec.locations import location_in_trace, location_of_node
+from ..spec.locations import location_in_trace, location_of_node, operator_in_trace
 from ..spec.sizes import is_static
 from . import legalize
 
@@ -127,10 +126,10 @@ def _type(tensor: torch.Tensor) -> str:
 def _decomposition_error(error: Exception) -> UnsupportedOpError:
     text = str(error)
     reason, _, trace = text.partition("While executing")
-    operator = re.search(r"target=torch\.ops\.([\w.]+)", trace)
-    name = operator[1] if operator else "an operator"
+    operator = operator_in_trace(trace)
     return UnsupportedOpError(
-        f"{name} cannot be decomposed: {' '.join(reason.split())[:300] or type(error).__name__}",
-        operators=(operator[1],) if operator else (),
+        f"{operator or 'an operator'} cannot be decomposed: "
+        f"{' '.join(reason.split())[:300] or type(error).__name__}",
+        operators=(operator,) if operator else (),
         location=location_in_trace(trace),
     )

@@ -24,15 +24,13 @@ from pelton.runtime.files import StrPath
 from ..capture.trace import TRACING_LOCK, tracing_settings
 from ..compat.onnx_registry import operators_without_form
 from ..spec.errors import ExportError, UnsupportedOpError
-from ..spec.locations import location_in_trace
+from ..spec.locations import location_in_trace, operator_in_trace
 from ..spec.sizes import is_static
 from .fx import ModuleSource, Port, Raised, raise_function
 from .onnx_optimizer import nested_subgraphs, optimize
 from .reexport import reexport
 
 _LOG = logging.getLogger("pelton")
-
-_TORCH_OPERATOR = re.compile(r"target=torch\.ops\.([\w.]+)\]")
 
 OPSET = 23
 """The version of ONNX's operators: the first that has attention as one operator."""
@@ -248,11 +246,11 @@ def _conversion_error(raised: Raised, program: ExportedProgram, error: Exception
     while cause.__cause__ is not None:
         cause = cause.__cause__
     reason, _, where = " ".join(str(cause).split()).partition(" While executing ")
-    operators = tuple(_TORCH_OPERATOR.findall(where)[:1])
+    operator = operator_in_trace(where)
     return UnsupportedOpError(
-        f"{raised.name}() cannot be converted to ONNX: {''.join(f'{o}: ' for o in operators)}"
+        f"{raised.name}() cannot be converted to ONNX: {f'{operator}: ' if operator else ''}"
         f"{reason[:400]}; write it with other operators, or compile for another target",
-        operators=operators,
+        operators=(operator,) if operator else (),
         location=location_in_trace(str(cause)),
     )
 

@@ -24,6 +24,7 @@ from pelton.runtime.errors import SourceLocation
 from ..compat.interpreter import calling_frame
 
 _MLIR_LOCATION = re.compile(r'"([^"]+)":(\d+)')
+_OPERATOR = re.compile(r"target=torch\.ops\.([\w.]+)")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _OWN_FOLDER = str(Path(__file__).parents[1])
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")
@@ -87,6 +88,17 @@ def location_in_trace(text: str | None) -> SourceLocation | None:
         if is_user_file(file):
             return SourceLocation(file, int(line))
     return None
+
+
+def operator_in_trace(text: str | None) -> str | None:
+    """Return the torch operator of the first call of a graph that a text describes.
+
+    Example:
+        >>> operator_in_trace("call_function[target=torch.ops.aten.add.Tensor](args = (%x, %x))")
+        'aten.add.Tensor'
+    """
+    found = _OPERATOR.search(text or "")
+    return found[1] if found else None
 
 
 def location_of_node(node: torch.fx.Node) -> SourceLocation | None:

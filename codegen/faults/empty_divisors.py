@@ -14,6 +14,7 @@ from iree.compiler.ir import (
     Value,
 )
 
+from ..emission import create
 from ..linalg import operations_in
 
 _DIVISIONS = tuple(
@@ -42,12 +43,6 @@ def _is_safe(divisor: Value) -> bool:
 
 def _at_least_one(division: Operation, divisor: Value) -> Value:
     with division.location, InsertionPoint(division):
-        one = Operation.create(
-            "arith.constant",
-            results=[divisor.type],
-            attributes={"value": IntegerAttr.get(divisor.type, 1)},
-        )
-        larger = Operation.create(
-            "arith.maxui", results=[divisor.type], operands=[divisor, one.result]
-        )
-    return larger.result
+        value = {"value": IntegerAttr.get(divisor.type, 1)}
+        one = create("arith.constant", divisor.type, [], value)
+        return create("arith.maxui", divisor.type, [divisor, one])

@@ -26,11 +26,7 @@ from iree.compiler.ir import (
 )
 
 from ..emission import DYNAMIC, behind_barrier, create, filled, index, size_of
-from ..linalg import inputs_of, is_reduction, operations_in
-
-_VIEWS = frozenset(
-    ["tensor.cast", "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice"]
-)
+from ..linalg import VIEWS, inputs_of, is_reduction, operations_in
 
 
 def decompose_dynamic_pads(module_op: Operation) -> None:
@@ -77,7 +73,7 @@ def _reads_windows(value: Value) -> bool:
     if not isinstance(value, OpResult):
         return False
     op = value.owner.operation
-    if op.name in _VIEWS:
+    if op.name in VIEWS:
         return _reads_windows(op.operands[0])
     if not op.name.startswith("linalg.") or op.name == "linalg.fill":
         return False

@@ -8,16 +8,10 @@ builtin.unrealized_conversion_cast», 3.13). Behind a barrier the slice is a ten
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from iree.compiler.ir import DenseI64ArrayAttr, InsertionPoint, Operation, OpResult, Value
 
 from ..emission import behind_barrier
-from ..linalg import operations_in
-
-_VIEWS = frozenset(
-    ["tensor.cast", "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice"]
-)
+from ..linalg import VIEWS, operations_in
 
 
 def materialize_strided_sources(module_op: Operation) -> None:
@@ -26,18 +20,11 @@ def materialize_strided_sources(module_op: Operation) -> None:
     Args:
         module_op: A module at the end of the phase `input`; changed in place.
     """
-    for op, place in list(_sources(module_op)):
-        source = op.operands[place]
+    for op in operations_in(module_op, "tensor.extract", "iree_linalg_ext.gather"):
+        source = op.operands[0]
         if _is_strided(source):
             with InsertionPoint.after(source.owner), op.location:
-                op.operands[place] = behind_barrier(source)
-
-
-def _sources(module_op: Operation) -> Iterator[tuple[Operation, int]]:
-    """Yield each operation that reads single elements of a tensor, with the operand's place."""
-    for op in operations_in(module_op):
-        if op.name in ("tensor.extract", "iree_linalg_ext.gather"):
-            yield op, 0
+                op.operands[0] = behind_barrier(source)
 
 
 def _is_strided(value: Value) -> bool:
@@ -45,7 +32,7 @@ def _is_strided(value: Value) -> bool:
     if not isinstance(value, OpResult):
         return False
     op = value.owner.operation
-    if op.name not in _VIEWS:
+    if op.name not in VIEWS:
         return False
     if op.name == "tensor.extract_slice":
         strides = DenseI64ArrayAttr(op.attributes["static_strides"])

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...raising.onnx import OnnxProgram
 from ...spec.errors import SourceLocation, UnsupportedOpError
-from ...spec.locations import location_in_trace
+from ...spec.locations import location_in_trace, operator_in_trace
 from ..base import Refusal
 from . import builder
 from .library import Library, Log
@@ -34,7 +34,6 @@ _MOST_FAILURES = 50
 _STACK_TRACE = "pkg.torch.onnx.stack_trace"
 _FX_NODE = "pkg.torch.onnx.fx_node"
 _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
-_TORCH_OPERATOR = re.compile(r"target=torch\.ops\.([\w.]+)\]")
 _ASSERTION = re.compile(r"Assertion failed: .*?(?<!:):(?!:) ?")
 
 
@@ -182,8 +181,7 @@ def operator_of(node: Any) -> str:
     """Return the torch operator that an ONNX node comes from, or its own where none is known."""
     if node is None:
         return "the model"
-    traced = _TORCH_OPERATOR.search(node.metadata_props.get(_FX_NODE, ""))
-    return traced[1] if traced else str(node.op_type)
+    return operator_in_trace(node.metadata_props.get(_FX_NODE)) or str(node.op_type)
 
 
 def operators_of(program: OnnxProgram) -> dict[str, int]:
