@@ -12,7 +12,6 @@ from torch import Tensor
 from ...compat.operators import OpOverload
 from ...compat.pytrees import tree_map
 from ...spec.sizes import is_static
-from ..real_types import in_single
 from ..registry import Decomposition, Family
 from .explicit_padding import REASON, each, explicit_padding, windows_of
 from .padding import padded_or_cut
@@ -64,41 +63,6 @@ for _operator, _dimensions in _WINDOWED:
         _operator,
         _batched(_operator, _dimensions),
         reason="the lowering requires a batch dimension",
-    )
-
-
-def _by_matrices(operator: OpOverload, dimensions: int) -> Decomposition:
-    """Return the adaptive mean pooling of dynamic sizes, as products with matrices of weights."""
-
-    def decomposition(x: Tensor, output_size: Sequence[Any]) -> Any:
-        if all(map(is_static, (*x.shape[-dimensions:], *output_size))):
-            return NotImplemented
-        if all(is_static(size) and size == 1 for size in output_size):
-            return x.mean(list(range(-dimensions, 0)), keepdim=True)
-        result = in_single(x)
-        for axis, count in zip(range(-dimensions, 0), output_size, strict=True):
-            size = x.shape[axis]
-            index = torch.arange(count, device=x.device)
-            starts, ends = index * size // count, ((index + 1) * size + count - 1) // count
-            places = torch.arange(size, device=x.device)[None]
-            inside = torch.logical_and(places >= starts[:, None], places < ends[:, None])
-            weights = inside.to(result.dtype) / (ends - starts)[:, None].to(result.dtype)
-            moved = torch.matmul(result.transpose(axis, -1), weights.t())
-            result = moved.transpose(axis, -1)
-        return result.to(x.dtype)
-
-    return decomposition
-
-
-for _operator, _dimensions in (
-    (aten.adaptive_avg_pool1d.default, 1),
-    (aten.adaptive_avg_pool2d.default, 2),
-    (aten.adaptive_avg_pool3d.default, 3),
-):
-    FAMILY.enter(
-        _operator,
-        _by_matrices(_operator, _dimensions),
-        reason="wrong for dynamic sizes after a depthwise convolution, which is fused into it",
     )
 
 
