@@ -7,6 +7,7 @@ a multiple of another, that a branch was taken. For other sizes the program woul
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import sympy
@@ -15,7 +16,11 @@ from torch.export import ExportedProgram
 
 from pelton.runtime.call.sizes import UNKNOWN, Constraint, names_in
 
+from ..compat.guards import origins_of
+from ..compat.interpreter import calling_frame
 from ..compat.symbolic import bound_sympy
+from ..spec.errors import DynamicShapeError, SourceLocation
+from ..spec.locations import location_in_trace, user_location
 from .diagnosis import asks_of_one, fails_at_one
 from .dynamic_shapes import size_of
 
@@ -40,15 +45,99 @@ def constraints_of(
         oblivious: Whether it was traced without regard to sizes of 0 and 1. Otherwise guards that
             tell a size from 1 stand for memory layouts, and change no value.
     """
-    found = []
-    for guard in _guards(program):
+    found = constraints_with_origins(program, names, oblivious=oblivious)
+    return tuple(constraint for constraint, _ in found)
+
+
+@dataclass(frozen=True)
+class GuardOrigin:
+    """What a guard on sizes arises from.
+
+    Attributes:
+        operator: The operator that was traced or decomposed; empty for Python of the program.
+        location: The line in the program that called it.
+    """
+
+    operator: str = ""
+    location: SourceLocation | None = None
+
+
+def origin_of_guard(operator: str, stack_trace: str) -> GuardOrigin:
+    """Return the origin of the guard that arises now.
+
+    Args:
+        operator: The operator that is traced or decomposed.
+        stack_trace: The stack trace of the operator that is decomposed; empty: it is traced.
+    """
+    return GuardOrigin(operator, location_in_trace(stack_trace) or user_location(calling_frame(1)))
+
+
+def constraints_with_origins(
+    program: ExportedProgram, names: Mapping[str, str], *, oblivious: bool
+) -> list[tuple[Constraint, GuardOrigin]]:
+    """Return the constraints of a program's sizes, each once, with what it arises from.
+
+    Args:
+        program: What torch.export made.
+        names: Dimension names by symbol.
+        oblivious: As for `constraints_of`.
+    """
+    found: list[tuple[Constraint, GuardOrigin]] = []
+    origins = origins_of(shape_env_of(program))
+    for number, guard in enumerate(_guards(program)):
         for relation in conjuncts(guard.expr):
             if not asks_of_one(guard) and _is_layout(relation, oblivious):
                 continue
             constraint = _constraint(relation, names)
-            if constraint is not None and not _is_certain(relation, program.range_constraints):
-                found.append(constraint)
-    return tuple(item for index, item in enumerate(found) if item not in found[:index])
+            if constraint is None or _is_certain(relation, program.range_constraints):
+                continue
+            if all(constraint != known for known, _ in found):
+                found.append((constraint, origins.get(number, GuardOrigin())))
+    return found
+
+
+def origin_of_fixed_size(program: ExportedProgram, size: int) -> GuardOrigin:
+    """Return what fixed a dynamic size of a program.
+
+    Args:
+        program: What torch.export made.
+        size: The value that it was fixed to.
+    """
+    origins = origins_of(shape_env_of(program))
+    for number, guard in enumerate(_guards(program)):
+        if isinstance(guard.expr, sympy.Eq) and size in guard.expr.args and number in origins:
+            found: GuardOrigin = origins[number]
+            return found
+    return GuardOrigin()
+
+
+def refuse_narrowed_range(
+    found: Iterable[tuple[Constraint, GuardOrigin]],
+    asked: Mapping[str, tuple[int | None, int | None]],
+) -> None:
+    """Refuse a constraint that excludes an end of a range which was asked for.
+
+    Args:
+        found: Constraints, each with what it arises from.
+        asked: The smallest and the largest size of each dimension; None where not given.
+
+    Raises:
+        DynamicShapeError: Names the dimension, the operator and its line.
+    """
+    for constraint, origin in found:
+        named = names_in(constraint.left) | names_in(constraint.right)
+        low, high = asked.get(name := next(iter(named), ""), (None, None))
+        if len(named) > 1:
+            continue  # a relation between sizes is checked at each call
+        for end in (low, high):
+            if end is not None and not constraint.holds({name: end}):
+                bounds = f"{'' if low is None else low}..{'' if high is None else high}"
+                raise DynamicShapeError(
+                    f"dimension {name!r} was asked as {bounds}, but "
+                    f"{origin.operator or 'the program'} needs {constraint}; ask for sizes that "
+                    "fulfil it, or write the operation without that condition",
+                    location=origin.location,
+                )
 
 
 def shape_env_of(program: ExportedProgram) -> Any:

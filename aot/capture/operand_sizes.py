@@ -16,12 +16,13 @@ from torch import Tensor
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
+from ..compat.guards import traced_guards
 from ..compat.operators import OpOverload, schema_of
 from ..compat.pytrees import tree_map_only
 from ..spec.errors import DynamicShapeError
 from ..spec.locations import location_of_node
 from ..spec.sizes import is_static
-from .guards import shape_env_of
+from .guards import GuardOrigin, shape_env_of
 
 aten = torch.ops.aten
 
@@ -56,7 +57,8 @@ def _check(node: Node, environment: Any) -> None:
     given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
     values = tree_map_only(Node, lambda item: item.meta["val"], given)
     mode = values["weight" if name == "embedding" else "self"].fake_mode
-    with mode, environment.ignore_fresh_unbacked_symbols():
+    origin = GuardOrigin(str(node.target), location_of_node(node))
+    with mode, environment.ignore_fresh_unbacked_symbols(), traced_guards(lambda *_: origin):
         for what, size, wanted, smaller in relations(values):
             if _is_unbacked(size) or _is_unbacked(wanted):
                 continue  # known only when the program runs
@@ -168,6 +170,18 @@ def _put(given: Mapping[str, Any]) -> Iterator[Relation]:
     yield "the source", given["source"].numel(), given["index"].numel(), False
 
 
+def _select(given: Mapping[str, Any]) -> Iterator[Relation]:
+    index = given["index"]
+    if is_static(index):
+        least = index + 1 if index >= 0 else -index
+        yield f"what index {index} needs", least, given["self"].shape[given.get("dim", 0)], True
+
+
+def _select_scatter(given: Mapping[str, Any]) -> Iterator[Relation]:
+    yield from _select(given)
+    yield from _of_view(aten.select.int)(given)
+
+
 def _of_view(view: OpOverload) -> Callable[[Mapping[str, Any]], Iterator[Relation]]:
     def relations(given: Mapping[str, Any]) -> Iterator[Relation]:
         rest = {name: value for name, value in given.items() if name not in ("self", "src")}
@@ -216,7 +230,8 @@ _RELATIONS: dict[str, Callable[[Mapping[str, Any]], Iterator[Relation]]] = {
     "scatter": _by_elements,
     "scatter_add": _by_elements,
     "scatter_reduce": _by_elements,
-    "select_scatter": _of_view(aten.select.int),
+    "select": _select,
+    "select_scatter": _select_scatter,
     "slice_scatter": _of_view(aten.slice.Tensor),
     "take": _take,
 }

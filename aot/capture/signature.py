@@ -28,7 +28,13 @@ from ..spec.locations import warn_user
 from ..spec.versions import versions
 from .arguments import InputLeaf, shift
 from .dynamic_shapes import Axis, size_of, symbols_of
-from .guards import constraints_of
+from .guards import (
+    GuardOrigin,
+    constraints_of,
+    constraints_with_origins,
+    origin_of_fixed_size,
+    refuse_narrowed_range,
+)
 from .program import Program
 from .trace import Capture
 
@@ -42,11 +48,11 @@ def signature_of_capture(captured: Capture, program: Program, name: str) -> Sign
         name: The function's name.
 
     Raises:
-        DynamicShapeError: A size that was asked to be dynamic was fixed.
+        DynamicShapeError: A size that was asked to be dynamic was fixed, or its range narrowed.
     """
     leaves = captured.arguments.inputs
     requested = {leaf.index: leaf for leaf in leaves}
-    dims = _Dims(program.range_constraints)
+    dims = _Dims(program.range_constraints, captured.program)
     for leaf, node in zip(leaves, program.inputs, strict=True):
         dims.add_input(leaf, node.meta["val"])
     inputs: list[Leaf] = []
@@ -57,6 +63,8 @@ def signature_of_capture(captured: Capture, program: Program, name: str) -> Sign
             inputs.append(dims.leaf(next(nodes).meta["val"], requested[index].path))
         else:
             inputs.append(constants[index])
+    found = constraints_with_origins(captured.program, dims.names, oblivious=captured.oblivious)
+    refuse_narrowed_range(found, dims.asked())
     outputs = iter(program.outputs)
     results = [
         constant if constant is not None else dims.result(next(outputs))
@@ -71,7 +79,7 @@ def signature_of_capture(captured: Capture, program: Program, name: str) -> Sign
         dims=dims.table(),
         location=captured.location,
         producer=versions(),
-        constraints=constraints_of(captured.program, dims.names, oblivious=captured.oblivious),
+        constraints=tuple(constraint for constraint, _ in found),
     )
 
 
@@ -84,10 +92,15 @@ def with_constraints_of(
         signature: The signature, as it was when the program was traced.
         exported: The program, after `legalize_program`.
         oblivious: Whether it was traced without regard to sizes of 0 and 1.
+
+    Raises:
+        DynamicShapeError: One excludes an end of a range that was asked for.
     """
     names = {dim.symbol: dim.name for dim in signature.dims}
-    found = constraints_of(exported, names, oblivious=oblivious)
-    new = tuple(item for item in found if item not in signature.constraints)
+    found = constraints_with_origins(exported, names, oblivious=oblivious)
+    asked = {dim.name: (dim.min, dim.max) for dim in signature.dims if dim.opt is not None}
+    refuse_narrowed_range(found, asked)
+    new = tuple(item for item, _ in found if item not in signature.constraints)
     return dataclasses.replace(signature, constraints=(*signature.constraints, *new))
 
 
@@ -115,7 +128,7 @@ def signature_of_program(
     paths: dict[int, str] = {}
     for parameter in parameters:
         paths.update(pytrees.leaf_paths(parameter.tree, parameter.name))
-    dims = _Dims(program.range_constraints)
+    dims = _Dims(program.range_constraints, exported)
     nodes = iter(program.inputs)  # in order: decomposing may rename them
     values: list[Any] = [
         spec.arg.value if isinstance(spec.arg, ConstantArgument) else next(nodes)
@@ -191,7 +204,8 @@ class _Symbol:
 class _Dims:
     """Names the symbols of a program: as the user did, else after the argument they come from."""
 
-    def __init__(self, ranges: Mapping[Any, Any]) -> None:
+    def __init__(self, ranges: Mapping[Any, Any], exported: ExportedProgram) -> None:
+        self._exported = exported
         self._ranges = {str(symbol): bounds for symbol, bounds in ranges.items()}
         self._positive = {str(symbol) for symbol in ranges if symbol.is_positive}
         self._symbols: dict[str, _Symbol] = {}
@@ -200,6 +214,14 @@ class _Dims:
     def names(self) -> dict[str, str]:
         """The dimension names by symbol."""
         return {symbol: found.name for symbol, found in self._symbols.items()}
+
+    def asked(self) -> dict[str, tuple[int | None, int | None]]:
+        """Return the smallest and the largest size that was asked for, by dimension name."""
+        return {
+            found.name: (found.asked.min, found.asked.max)
+            for found in self._symbols.values()
+            if found.asked is not None and found.asked.root is None
+        }
 
     def add_input(self, leaf: InputLeaf, value: Any) -> None:
         """Name the symbols of one input's sizes.
@@ -213,7 +235,8 @@ class _Dims:
             where = leaf.path if axis < 0 else f"{leaf.path}: dimension {axis}"
             symbols = symbols_of(size) if isinstance(size, torch.SymInt) else set()
             if asked is not None and not symbols:
-                _say_fixed(asked, f"argument {where}", size)
+                origin = origin_of_fixed_size(self._exported, int(size))
+                _say_fixed(asked, f"argument {where}", size, origin)
             for symbol in symbols:
                 default = leaf.path if axis < 0 else f"{leaf.path}_dim{axis}"
                 self._name(symbol, asked, default, f"argument {where}")
@@ -267,7 +290,7 @@ class _Dims:
         return low, int(high) if getattr(high, "is_Integer", False) and high < 2**62 else None
 
 
-def _say_fixed(asked: Axis, where: str, size: Any) -> None:
+def _say_fixed(asked: Axis, where: str, size: Any, origin: GuardOrigin) -> None:
     """Refuse, or for `Dim.AUTO` say, that a size which was asked to be dynamic is fixed.
 
     Raises:
@@ -275,6 +298,8 @@ def _say_fixed(asked: Axis, where: str, size: Any) -> None:
     """
     if asked.strict:
         raise DynamicShapeError(
-            f"{where} was asked to be dynamic, but the program fixes it to {size}"
+            f"{where} was asked to be dynamic, but {origin.operator or 'the program'} fixes it to "
+            f"{size}; give the number {size} as its size, or write the operation in another way",
+            location=origin.location,
         )
     warn_user(f"{where} (Dim.AUTO) is fixed to {size} by the program")

@@ -22,6 +22,7 @@ from pelton.runtime.call import pytrees
 from pelton.runtime.call.signature import ConstantSpec
 
 from ..compat.dynamo import compile_lock
+from ..compat.guards import traced_guards
 from ..compat.symbolic import backed_size_oblivious
 from ..spec.errors import DynamicShapeError, ExportError, PeltonError, UnsupportedOpError
 from ..spec.locations import location_of_function, user_location_of, warn_user
@@ -29,6 +30,7 @@ from ..spec.meta_tensors import traced_on_cpu
 from .arguments import Arguments, flatten_arguments
 from .broadcast_sizes import broadcast_sizes, sizes_of_one
 from .diagnosis import branches_on_size, explain_failure, is_size_constraint
+from .guards import origin_of_guard
 from .side_effects import SideEffects, version_of
 from .slice_sizes import plain_slice_sizes
 from .stack_traces import program_lines
@@ -259,6 +261,7 @@ def tracing_settings(oblivious: bool = True, *, positive: bool = False) -> Itera
     with (
         backed_size_oblivious(oblivious, positive=positive),
         plain_slice_sizes(),
+        traced_guards(origin_of_guard),
         program_lines(_Flat.forward.__code__),
         warnings.catch_warnings(),
     ):

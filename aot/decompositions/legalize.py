@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import logging
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 
 import torch
 from torch.export import ExportedProgram
@@ -22,6 +23,7 @@ from .strided_views import has_strided_views, take_from_owners
 from .table import corrections, current_aot_decompositions
 
 _LOG = logging.getLogger("pelton")
+_FAKE_LOG = logging.getLogger("torch._subclasses.fake_tensor")
 
 aten = torch.ops.aten
 
@@ -85,16 +87,29 @@ def applies(function: Decomposition, node: Node) -> bool:
     mode = modes[0] if modes else None
     shape_env = mode.shape_env if mode is not None else None
     try:
-        with mode or nullcontext(), _no_new_sizes(shape_env):
+        with mode or nullcontext(), _unchanged(shape_env):
             return function(*args, **kwargs) is not NotImplemented
     except Exception as error:  # not decidable here; the trace that follows reports what is wrong
         _LOG.debug("%s on fake tensors failed, assumed to apply: %s", node.target, error)
         return True
 
 
-def _no_new_sizes(shape_env: ShapeEnv | None) -> AbstractContextManager[None]:
-    """Discard unbacked symbols created inside: the values that they belong to are discarded too."""
-    return shape_env.ignore_fresh_unbacked_symbols() if shape_env is not None else nullcontext()
+@contextlib.contextmanager
+def _unchanged(shape_env: ShapeEnv | None) -> Iterator[None]:
+    """Refuse guards on sizes inside, and discard unbacked symbols, as their values are discarded.
+
+    A guard would hold for the examples only, and would fix or narrow a size of the program. torch
+    logs an error for each that a fake kernel of it attempts.
+    """
+    if shape_env is None:
+        yield
+        return
+    silent, _FAKE_LOG.disabled = _FAKE_LOG.disabled, True
+    try:
+        with shape_env.error_on_new_guards(), shape_env.ignore_fresh_unbacked_symbols():
+            yield
+    finally:
+        _FAKE_LOG.disabled = silent
 
 
 def _with_own_copies(program: ExportedProgram) -> ExportedProgram:

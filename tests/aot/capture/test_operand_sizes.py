@@ -41,6 +41,7 @@ PLACES, ROWS = torch.tensor([0, 2, 1]), torch.rand(3, 5)
         (lambda x, i: torch.embedding(x, i), (ROWS, PLACES)),
         (lambda x, i: x.take(i), (ROWS, PLACES)),
         (lambda x, t: torch.nn.functional.cross_entropy(x, t), (ROWS, PLACES)),
+        (lambda x: x[:, -2] + x.select(1, 2), (ROWS,)),
         (lambda x, v: torch.slice_scatter(x, v, 0, 1), (torch.rand(4, 5), ROWS)),
         (lambda x, v: torch.select_scatter(x, v, 1, -1), (ROWS, torch.rand(3))),
         (lambda x, v: torch.diagonal_scatter(x, v, 1), (ROWS, torch.rand(3))),

@@ -56,6 +56,21 @@ def test_deciding_creates_no_sizes():
     assert not environment.pending_fresh_unbacked_symbols
 
 
+def test_deciding_neither_fixes_nor_narrows_a_size(capfd):
+    batch = {0: torch.export.Dim("batch", min=1, max=8)}
+    program = exported(lambda x: torch.relu(x), torch.ones(2, 3), dynamic_shapes=((batch,),))
+    (node,) = program.graph.find_nodes(op="call_function", target=aten.relu.default)
+    environment = node.meta["val"].fake_mode.shape_env
+
+    def reads_the_size(x):
+        return x if int(x.shape[0]) > 1 else NotImplemented
+
+    assert applies(reads_the_size, node)
+    assert applies(lambda x: aten.constant_pad_nd.default(x, (0, 1)), node)  # torch's kernel does
+    assert not environment.replacements and not environment.guards
+    assert capfd.readouterr().err == ""
+
+
 def test_two_buffers_with_one_new_value_stay_two():
     class Buffers(torch.nn.Module):
         def __init__(self):
