@@ -63,6 +63,7 @@ _ARITHMETIC = (
     aten.eq.Scalar,
     aten.eq.Tensor,
     aten.exp.default,
+    aten.fill.Scalar,
     aten.floor_divide.default,
     aten.fmod.Scalar,
     aten.fmod.Tensor,

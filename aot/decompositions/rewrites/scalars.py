@@ -1,8 +1,8 @@
 """Operators along a dimension, of tensors without one: computed on a tensor of one element.
 
-torch lets a tensor without dimensions be taken along dimension 0. IREE's torch dialect (3.13) does
-not: softmax compiles without end, the variance crashes the compiler, gathers and scatters are
-refused.
+torch lets a tensor without dimensions be taken along dimension 0, and a vector be gathered from at
+an index without dimensions. IREE's torch dialect (3.13) does not: softmax compiles without end, the
+variance crashes the compiler, gathers and scatters are refused.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ TARGETS = (
 def rewrite_scalar(inserter: Inserter) -> None:
     """Give the arguments of an operator a dimension of one element, and take it from the result."""
     anchor = inserter.anchor
-    if not _is_scalar(anchor.args[0]):
+    if not any(map(_is_scalar, anchor.args)):
         return
     args = [_with_dimension(inserter, argument) for argument in anchor.args]
     result = inserter.call(anchor.target, *args, **anchor.kwargs)  # type: ignore[arg-type]
     value = result.meta["val"]
-    if isinstance(value, torch.Tensor) and value.dim() == 1:
+    if isinstance(value, torch.Tensor) and value.dim() > anchor.meta["val"].dim():
         inserter.become(aten.view.default, result, [])
-    else:  # a reduction, whose results have no dimensions
+    else:  # a reduction, whose results have no dimensions, or a scatter to a vector
         anchor.args = tuple(args)
 
 

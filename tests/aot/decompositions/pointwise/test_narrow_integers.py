@@ -119,3 +119,9 @@ def test_bounds_beyond_the_type_wrap_as_in_torch():
     compare(aten.clamp_min.default, x, -5)
     compare(aten.clamp_max.default, x, -254)
     compare(aten.clamp.default, x.to(torch.int8), -1, 2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_filled(dtype):
+    x, _ = operands(dtype)
+    compare(lambda x: (torch.fill(x, 7), (x + 1).fill_(-3), torch.fill(x[1:], 2)), x)

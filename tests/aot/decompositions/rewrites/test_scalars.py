@@ -25,3 +25,20 @@ OPERATORS = {
 def test_operators_along_a_dimension_of_one_element(check):
     check(OPERATORS, [X])
     check(OPERATORS, [X[None]])
+
+
+PLACE = torch.tensor(1)
+
+VECTORS = {
+    "gather": lambda x: x.gather(-1, PLACE),
+    "gather from a scalar": lambda x: x[2].gather(0, torch.zeros(3, dtype=torch.int64)),
+    "scatter": lambda x: x.scatter(0, PLACE, 5.0),
+    "scatter of a scalar": lambda x: x.scatter(0, PLACE, x[2]),
+    "scatter_add": lambda x: x.scatter_add(0, PLACE, x),
+    "scatter_reduce": lambda x: x.scatter_reduce(0, PLACE, x * 3, "amax"),
+    "write": lambda x: x.clone().scatter_(0, PLACE, -1.0),
+}
+
+
+def test_vectors_at_an_index_without_dimensions(check):
+    check(VECTORS, [torch.tensor([1.5, -2.0, 3.0])])
