@@ -18,6 +18,7 @@ from ..compat.operators import OperatorBase, OpOverload, schema_of
 from ..compat.pytrees import tree_leaves, tree_map_only
 from .registry import Decomposition, DecompositionTable
 from .rewrites import rewrite_graph
+from .rewrites.constant_sizes import fix_constant_inputs, has_constant_inputs
 from .strided_views import has_strided_views, take_from_owners
 from .table import corrections, current_aot_decompositions
 
@@ -44,7 +45,7 @@ def legalize(
         >>> type(legalize(program)).__name__
         'ExportedProgram'
     """
-    program = _with_views_of_owners(program)
+    program = _with_views_of_owners(_with_constant_inputs(program))
     chosen = current_aot_decompositions() if table is None else dict(table)
     functions = {**corrections(), **chosen}
     if must_retrace(program, functions):
@@ -114,6 +115,15 @@ def _with_own_copies(program: ExportedProgram) -> ExportedProgram:
             own.meta = {**node.meta, "val": source.meta["val"]}
             node.replace_input_with(source, own)
     program.graph_module.recompile()
+    return program
+
+
+def _with_constant_inputs(program: ExportedProgram) -> ExportedProgram:
+    """Return the program with numbers for the sizes of inputs that its trace has fixed."""
+    if not has_constant_inputs(program.graph):
+        return program
+    program = _copy(program)
+    fix_constant_inputs(program.graph)
     return program
 
 
