@@ -17,11 +17,21 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
+from torch.export.graph_signature import (
+    ConstantArgument,
+    OutputKind,
+    SymBoolArgument,
+    SymFloatArgument,
+    SymIntArgument,
+    TensorArgument,
+)
 
 from pelton.runtime.call import pytrees
 from pelton.runtime.call.signature import ConstantSpec
 
 from ..compat.dynamo import compile_lock
+from ..compat.fake_tensors import storage_key
+from ..compat.operators import OpOverload, schema_of
 from ..compat.symbolic import backed_size_oblivious
 from ..spec.errors import DynamicShapeError, ExportError, PeltonError, UnsupportedOpError
 from ..spec.locations import location_of_function, user_location_of, warn_user
@@ -87,6 +97,7 @@ class _Result:
     leaves: list[ConstantSpec | None] = []  # noqa: RUF012 - replaced, never changed
     changed_inputs: list[int] = []  # noqa: RUF012 - positions of the inputs changed in place
     oblivious = True
+    is_known = False  # whether a trace has found the structure
 
 
 class _Flat(torch.nn.Module):
@@ -111,14 +122,17 @@ class _Flat(torch.nn.Module):
     def forward(self, *leaves: Any) -> tuple[Any, ...]:
         """Call the user's function with its own structure and return the leaves of its result."""
         result = self._call(leaves)
-        if torch.compiler.is_dynamo_compiling():  # the structure is known from the trace before
-            _, values = pytrees.describe(result, _is_result_leaf)
+        if torch.compiler.is_dynamo_compiling():  # it can return values, but keeps no attributes
+            tree, values = pytrees.describe(result, _is_result_leaf)
+            if not self.result.is_known:
+                return (*values, tree)
             pairs = zip(values, self.result.leaves, strict=True)
             return tuple(value for value, constant in pairs if constant is None)
         self.result.tree, values = pytrees.describe(result, _is_result_leaf)
         paths = pytrees.leaf_paths(self.result.tree, "result")
         self.result.leaves = [_constant_of(value, paths[i]) for i, value in enumerate(values)]
         pairs = zip(values, self.result.leaves, strict=True)
+        self.result.is_known = True
         if self.effects is not None:
             _only_tensors(values, [paths[index] for index in range(len(values))])
         return tuple(value for value, constant in pairs if constant is None)
@@ -353,7 +367,23 @@ def _export(
     with tracing_settings(oblivious, positive=positive):
         if flat.effects is not None:  # it refuses the changes that torch warns of
             warnings.filterwarnings("ignore", "The tensor attributes? .* assigned during export")
-        program = torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=False)
+        try:
+            program = torch.export.export(
+                flat, tuple(examples), dynamic_shapes=shapes, strict=False
+            )
+        except Exception as error:
+            if not strict or is_size_constraint(error):
+                raise
+            # Numbers that are read from tensors, as `float(x)`, are values in strict mode only.
+            flat.result.is_known = False
+            try:
+                known = torch.export.export(
+                    flat, tuple(examples), dynamic_shapes=shapes, strict=True
+                )
+            except Exception as second:
+                _LOG.debug("the strict trace failed as well: %s", second)
+                raise error from None
+            _take_structure(flat.result, known)
         if not strict:
             return program
         try:  # it undoes side effects of a trace: the structure is that of the first
@@ -368,6 +398,50 @@ def _export(
                 location=user_location_of(error),
             ) from error
 
+
+def _take_structure(result: _Result, program: ExportedProgram) -> None:
+    """Note the structure of a result, from a program that returns all leaves and their tree."""
+    signature, call = program.graph_signature, program.module_call_graph[0].signature
+    returned = [
+        spec.arg.value if isinstance(spec.arg, ConstantArgument) else spec.arg
+        for spec in signature.output_specs
+        if spec.kind is OutputKind.USER_OUTPUT
+    ]
+    assert call is not None
+    *values, result.tree = call.out_spec.unflatten(returned)
+    result.leaves = [
+        None if isinstance(value, _COMPUTED) else _constant_of(value, "a result")
+        for value in values
+    ]
+    written = set(_written_memory(program.graph))
+    nodes = {node.name: node.meta.get("val") for node in program.graph.nodes}
+    inputs = [nodes[str(name)] for name in signature.user_inputs]
+    result.changed_inputs = [
+        position
+        for position, value in enumerate(inputs)
+        if isinstance(value, torch.Tensor) and storage_key(value) in written
+    ]
+    result.is_known = True
+
+
+def _written_memory(graph: torch.fx.Graph) -> Iterator[int]:
+    """Yield the key of each memory that a graph writes to in place."""
+    for node in graph.nodes:
+        if node.op != "call_function" or not isinstance(node.target, OpOverload):
+            continue
+        for place, argument in enumerate(schema_of(node.target).arguments):
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                given = (*node.args[place : place + 1], node.kwargs.get(argument.name))
+                yield from (storage_key(found.meta["val"]) for found in _nodes_in(given))
+
+
+def _nodes_in(value: Any) -> list[torch.fx.Node]:
+    found: list[torch.fx.Node] = []
+    torch.fx.map_arg(value, found.append)
+    return found
+
+
+_COMPUTED = (TensorArgument, SymIntArgument, SymFloatArgument, SymBoolArgument)
 
 _DATA_DEPENDENT = ("GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound")
 
