@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ from ..compat.dynamo import compile_lock
 from ..compat.fake_tensors import storage_key
 from ..compat.operators import OpOverload, schema_of
 from ..compat.symbolic import backed_size_oblivious
+from ..ir.elements import check_tensor
 from ..spec.errors import DynamicShapeError, ExportError, PeltonError, UnsupportedOpError
 from ..spec.locations import location_of_function, user_location_of, warn_user
 from ..spec.meta_tensors import traced_on_cpu
@@ -351,7 +353,7 @@ def _trace_as_asked(flat: _Flat, arguments: Arguments, strict: bool) -> Exported
                 explain_failure(error, flat, arguments)
             flat.result.oblivious = False
             return program
-        raise _trace_error(error) from error
+        raise _trace_error(error, flat) from error
 
 
 def _export(
@@ -446,7 +448,7 @@ _COMPUTED = (TensorArgument, SymIntArgument, SymFloatArgument, SymBoolArgument)
 _DATA_DEPENDENT = ("GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound")
 
 
-def _trace_error(error: Exception) -> ExportError:
+def _trace_error(error: Exception, flat: _Flat) -> ExportError:
     location = user_location_of(error)
     if type(error).__name__ in _DATA_DEPENDENT:
         return ExportError(
@@ -455,11 +457,22 @@ def _trace_error(error: Exception) -> ExportError:
             location=location,
         )
     text = " ".join(str(error).split("\n\nThe error above occurred")[0].split())[:800]
+    if type(error).__name__ == "UnsupportedFakeTensorException" or "could not find kernel" in text:
+        text += "".join(f"; {reason}" for reason in _unusable_tensors(flat))
     if isinstance(error, NotImplementedError):
         return UnsupportedOpError(f"the program cannot be traced: {text}", location=location)
     return ExportError(
         f"the program cannot be traced: {type(error).__name__}: {text}", location=location
     )
+
+
+def _unusable_tensors(flat: _Flat) -> Iterator[str]:
+    """Yield what is wrong with tensors of the user's module that no trace may be able to read."""
+    for name, tensor in itertools.chain(flat.named_parameters(), flat.named_buffers()):
+        try:
+            check_tensor(tensor, name.removeprefix(f"{_HOLDER}."), "register")
+        except ExportError as error:
+            yield str(error)
 
 
 def _warn_of_changed_inputs(result: _Result, arguments: Arguments) -> None:

@@ -9,9 +9,11 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch.export import ExportedProgram
+from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from ..capture.program import STATE_KINDS
 from ..compat.exported_programs import decompose, with_graph
 from ..compat.fake_tensors import FakeTensor
 from ..compat.operators import OperatorBase, OpOverload, schema_of
@@ -45,7 +47,7 @@ def legalize(
         >>> type(legalize(program)).__name__
         'ExportedProgram'
     """
-    program = _with_views_of_owners(_with_constant_inputs(program))
+    program = _with_views_of_owners(_with_constant_inputs(_without_unused_tensors(program)))
     chosen = current_aot_decompositions() if table is None else dict(table)
     functions = {**corrections(), **chosen}
     if must_retrace(program, functions):
@@ -116,6 +118,33 @@ def _with_own_copies(program: ExportedProgram) -> ExportedProgram:
             node.replace_input_with(source, own)
     program.graph_module.recompile()
     return program
+
+
+def _without_unused_tensors(program: ExportedProgram) -> ExportedProgram:
+    """Return the program without its tensors that nothing reads or writes.
+
+    They may be of a layout or type that has no form in MLIR, or that torch cannot trace again.
+    """
+    used = {node.name for node in program.graph.nodes if node.users}
+    signature = program.graph_signature
+    changed = set(signature.buffers_to_mutate.values())
+    unused = [
+        spec
+        for spec in signature.input_specs
+        if spec.kind in STATE_KINDS and spec.arg.name not in used and spec.target not in changed
+    ]
+    if not unused:
+        return program
+    program = _copy(program)
+    names = {spec.arg.name for spec in unused}
+    for node in program.graph.find_nodes(op="placeholder"):
+        if node.name in names:
+            program.graph.erase_node(node)
+    program.graph_module.recompile()
+    kept = [spec for spec in signature.input_specs if spec not in unused]
+    return with_graph(
+        program, program.graph_module, ExportGraphSignature(kept, signature.output_specs)
+    )
 
 
 def _with_constant_inputs(program: ExportedProgram) -> ExportedProgram:

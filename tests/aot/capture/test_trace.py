@@ -291,3 +291,14 @@ def _try_lock() -> bool:
         return False
     compile_lock.release()
     return True
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # torch's, about quantization
+def test_a_tensor_that_torch_cannot_trace_is_named() -> None:
+    layer = torch.nn.Module()
+    quantized = torch.quantize_per_tensor(X, 0.1, 0, torch.qint8)
+    layer.register_buffer("table", quantized)
+    model = Scaled()
+    model.layer = layer
+    with pytest.raises(aot.ExportError, match=r"layer\.table is quantized; register its int_repr"):
+        capture(model, (X,), {})

@@ -90,3 +90,25 @@ def test_names_of_nodes_are_kept():
     legal = legalize(program)
     assert isinstance(legal.graph, Graph) and legal.graph is not program.graph
     assert [node.name for node in legal.graph.nodes] == names
+
+
+def test_tensors_that_nothing_reads_or_writes_are_dropped():
+    class Tensors(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("weight", torch.ones(3))
+            self.register_buffer("written", torch.zeros(3))
+            self.register_buffer("sparse", torch.eye(3).to_sparse(), persistent=False)
+            self.unused = torch.nn.Parameter(torch.ones(3))
+
+        def forward(self, x):
+            self.written.copy_(x)
+            return x * self.weight
+
+    program = torch.export.export(Tensors(), (torch.ones(3),))
+    functional = legalize(program)
+    for legal in (functional, legalize(functional)):  # in which nothing reads what is written
+        targets = [spec.target for spec in legal.graph_signature.input_specs]
+        assert targets == ["weight", "written", None]
+        assert len(legal.graph.find_nodes(op="placeholder")) == 3
+    assert len(program.graph_signature.input_specs) == 5
