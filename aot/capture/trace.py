@@ -41,7 +41,7 @@ from ..spec.meta_tensors import traced_on_cpu
 from .arguments import Arguments, flatten_arguments
 from .broadcast_sizes import broadcast_sizes, sizes_of_one
 from .diagnosis import branches_on_size, explain_failure, is_size_constraint
-from .side_effects import SideEffects, version_of
+from .side_effects import SideEffects, side_effects_undone, version_of
 from .slice_sizes import plain_slice_sizes
 from .stack_traces import program_lines
 
@@ -120,6 +120,10 @@ class _Flat(torch.nn.Module):
         self._arguments = arguments
         self.effects = effects
         self.result = _Result()
+
+    def undone(self) -> contextlib.AbstractContextManager[None]:
+        """Leave the user's objects as they are, within a `with` block that calls the function."""
+        return side_effects_undone(self.function, self._modules.get(_HOLDER))
 
     def forward(self, *leaves: Any) -> tuple[Any, ...]:
         """Call the user's function with its own structure and return the leaves of its result."""
@@ -343,14 +347,16 @@ def _trace_as_asked(flat: _Flat, arguments: Arguments, strict: bool) -> Exported
         if is_size_constraint(error):
             # Layouts of size 1 differ from all others, for which torch may add a constraint that
             # changes no value. With larger examples it takes sizes as larger than 1 throughout.
-            if branches_on_size(flat, arguments):
-                explain_failure(error, flat, arguments)
+            with flat.undone():
+                if branches_on_size(flat, arguments):
+                    explain_failure(error, flat, arguments)
             try:
                 larger = [leaf.larger_example() for leaf in arguments.inputs]
                 program = _export(flat, arguments, larger, strict, oblivious=False)
             except Exception as second:
                 _LOG.debug("the trace with larger examples failed as well: %s", second)
-                explain_failure(error, flat, arguments)
+                with flat.undone():
+                    explain_failure(error, flat, arguments)
             flat.result.oblivious = False
             return program
         raise _trace_error(error, flat) from error
@@ -366,22 +372,23 @@ def _export(
 ) -> ExportedProgram:
     specs = tuple(leaf.torch_spec for leaf in arguments.inputs)
     shapes = (specs,) if specs else None
+
+    def traced(strict: bool) -> ExportedProgram:
+        with flat.undone():
+            return torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=strict)
+
     with tracing_settings(oblivious, positive=positive):
         if flat.effects is not None:  # it refuses the changes that torch warns of
             warnings.filterwarnings("ignore", "The tensor attributes? .* assigned during export")
         try:
-            program = torch.export.export(
-                flat, tuple(examples), dynamic_shapes=shapes, strict=False
-            )
+            program = traced(strict=False)
         except Exception as error:
             if not strict or is_size_constraint(error):
                 raise
             # Numbers that are read from tensors, as `float(x)`, are values in strict mode only.
             flat.result.is_known = False
             try:
-                known = torch.export.export(
-                    flat, tuple(examples), dynamic_shapes=shapes, strict=True
-                )
+                known = traced(strict=True)
             except Exception as second:
                 _LOG.debug("the strict trace failed as well: %s", second)
                 raise error from None
@@ -389,7 +396,7 @@ def _export(
         if not strict:
             return program
         try:  # it undoes side effects of a trace: the structure is that of the first
-            return torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=True)
+            return traced(strict=True)
         except Exception as error:
             if is_size_constraint(error):
                 raise

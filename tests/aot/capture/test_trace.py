@@ -302,3 +302,47 @@ def test_a_tensor_that_torch_cannot_trace_is_named() -> None:
     model.layer = layer
     with pytest.raises(aot.ExportError, match=r"layer\.table is quantized; register its int_repr"):
         capture(model, (X,), {})
+
+
+class Tables(torch.nn.Module):
+    """Keeps a table for the last shape, and one for each width, beyond a call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shape: Any = None
+        self.by_width: dict[int, torch.Tensor] = {}
+        self.stops = False
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.shape != x.shape:
+            self.table, self.shape = torch.arange(x.shape[-1]) + 0.5, x.shape
+        self.by_width.setdefault(x.shape[-1], self.table)
+        if self.stops and x.sum() > 0:
+            return x
+        return x * self.table
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("stops", [False, True])
+@pytest.mark.filterwarnings("ignore:The tensor attribute", "ignore:While compiling, we found")
+def test_a_trace_leaves_nothing_in_the_module(strict: bool, stops: bool) -> None:
+    model = Tables()
+    model.stops = stops
+    for shapes in ({0: "n"}, None):
+        if stops:
+            with pytest.raises(aot.ExportError, match="depends on the value of a tensor"):
+                capture(model, (X,), {}, (shapes,), strict=strict)
+        else:
+            captured = capture(model, (X,), {}, (shapes,), strict=strict)
+            assert torch.equal(run(captured, X)[0], Tables()(X))
+        assert model.shape is None and not model.by_width and not hasattr(model, "table")
+
+
+@pytest.mark.filterwarnings("ignore:The tensor attribute")
+def test_a_refused_size_leaves_nothing_in_the_module() -> None:
+    model = Tables()
+    model(X[:1])
+    table, shape = model.table, model.shape
+    with pytest.raises(aot.DynamicShapeError):
+        capture(model, (X,), {}, ({0: Dim("n", min=1, max=8)},))
+    assert model.table is table and model.shape is shape and [*model.by_width] == [3]
