@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import itertools
 import logging
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -463,7 +464,8 @@ def _trace_error(error: Exception, flat: _Flat) -> ExportError:
             "at export; use torch.cond, torch.where or torch.while_loop, or torch._check for sizes",
             location=location,
         )
-    text = " ".join(str(error).split("\n\nThe error above occurred")[0].split())[:800]
+    own = re.split(r"\n\nThe error above occurred|Exception raised from", str(error))[0]
+    text = " ".join(own.split())[:800]
     if type(error).__name__ == "UnsupportedFakeTensorException" or "could not find kernel" in text:
         text += "".join(f"; {reason}" for reason in _unusable_tensors(flat))
     if isinstance(error, NotImplementedError):

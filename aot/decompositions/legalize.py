@@ -14,6 +14,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from ..capture.program import STATE_KINDS
+from ..compat.dispatch import enable_python_dispatcher
 from ..compat.exported_programs import decompose, with_graph
 from ..compat.fake_tensors import FakeTensor
 from ..compat.operators import OperatorBase, OpOverload, schema_of
@@ -88,7 +89,8 @@ def applies(function: Decomposition, node: Node) -> bool:
     mode = modes[0] if modes else None
     shape_env = mode.shape_env if mode is not None else None
     try:
-        with mode or nullcontext(), _no_new_sizes(shape_env):
+        # As in a trace: kernels in C++, as that of constant_pad_nd, would fix symbolic sizes.
+        with mode or nullcontext(), _no_new_sizes(shape_env), enable_python_dispatcher():
             return function(*args, **kwargs) is not NotImplemented
     except Exception as error:  # not decidable here; the trace that follows reports what is wrong
         _LOG.debug("%s on fake tensors failed, assumed to apply: %s", node.target, error)

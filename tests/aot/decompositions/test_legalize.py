@@ -56,6 +56,14 @@ def test_deciding_creates_no_sizes():
     assert not environment.pending_fresh_unbacked_symbols
 
 
+def test_deciding_fixes_no_sizes():
+    rows = torch.export.Dim("rows", min=1, max=9)
+    for function in (lambda x: x.cumprod(1), lambda x: x.cummax(1)[0]):
+        legal = legalize(exported(function, torch.ones(4, 3), dynamic_shapes=(({0: rows},),)))
+        (node,) = legal.graph.find_nodes(op="placeholder")
+        assert str(node.meta["val"].shape[0]) != "4"
+
+
 def test_two_buffers_with_one_new_value_stay_two():
     class Buffers(torch.nn.Module):
         def __init__(self):
