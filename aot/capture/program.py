@@ -85,7 +85,9 @@ def refuse_unusable_tensors(program: ExportedProgram, prefix: str = "") -> None:
     tensors = {**program.state_dict, **program.constants}
     for spec in program.graph_signature.input_specs:
         tensor = tensors.get(str(spec.target)) if spec.kind in STATE_KINDS else None
-        users = list(nodes[spec.arg.name].users) if isinstance(tensor, torch.Tensor) else []
+        if not isinstance(tensor, torch.Tensor):
+            continue
+        users = list(nodes[spec.arg.name].users)
         if users:
             name = str(spec.target).removeprefix(prefix)
             kind = spec.kind.name.lower().replace("_", " ")

@@ -18,10 +18,10 @@ def _copy(x: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
     return source.to(x.dtype).expand(x.shape).clone()
 
 
-def _weighted(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _weighted(function: Callable[..., Tensor]) -> Callable[..., Any]:
     """Return `addcmul` or `addcdiv` with a weight that may be a tensor."""
 
-    def apply(x: Tensor, first: Tensor, second: Tensor, weight: Any = 1) -> Tensor:
+    def apply(x: Tensor, first: Tensor, second: Tensor, weight: Any = 1) -> Any:
         if isinstance(weight, Tensor):
             return x + weight.to(x.dtype) * function(torch.zeros_like(x), first, second)
         return function(x, first, second, value=weight)
@@ -29,11 +29,11 @@ def _weighted(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return apply
 
 
-def _norm(x: Tensor, order: Any = 2, dtype: torch.dtype | None = None) -> Tensor:
+def _norm(x: Tensor, order: Any = 2, dtype: torch.dtype | None = None) -> Any:
     return torch.linalg.vector_norm(x, order, dtype=dtype)
 
 
-def _sum_of_powers(x: Tensor, order: Any = 2, dtype: torch.dtype | None = None) -> Tensor:
+def _sum_of_powers(x: Tensor, order: Any = 2, dtype: torch.dtype | None = None) -> Any:
     return x.to(dtype or x.dtype).abs().pow(order).sum()
 
 
@@ -45,7 +45,7 @@ def _minimum(x: Tensor, other: Any) -> Tensor:
     return torch.minimum(x, other) if isinstance(other, Tensor) else torch.clamp_max(x, other)
 
 
-_SINGLE: dict[str, Callable[..., Tensor]] = {
+_SINGLE: dict[str, Callable[..., Any]] = {
     "addcdiv": _weighted(torch.addcdiv),
     "addcmul": _weighted(torch.addcmul),
     "copy": _copy,

@@ -195,7 +195,7 @@ def topk(
 )
 def isin(
     elements: Tensor, tests: Tensor, *, assume_unique: bool = False, invert: bool = False
-) -> Tensor:
+) -> Any:
     """`isin` of a dynamic number of test elements, which may be none."""
     if is_static(tests.numel()):
         return NotImplemented
