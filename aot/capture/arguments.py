@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from pelton.runtime.call import pytrees
-from pelton.runtime.call.dtypes import DTYPES, dtype_of
 from pelton.runtime.call.signature import ConstantSpec, Parameter
 
+from ..ir.elements import check_tensor, dtype_row
 from ..spec.errors import DynamicShapeError, ExportError, SignatureError
 from ..spec.inputs import DimensionInputInfo, InputInfo
 from ..spec.meta_tensors import has_data
@@ -274,7 +274,7 @@ def _is_nested(given: list[Any], variadic: int, parameters: Sequence[Parameter])
 def _input_leaf(index: int, path: str, value: Any, entry: Any, dims: DimTable) -> InputLeaf | None:
     where = f"argument {path}"
     if isinstance(value, torch.Tensor):
-        _check_tensor(value, where)
+        check_tensor(value, where)
         axes = axes_of_tensor(entry, value.dim(), dims, where)
         if not has_data(value):
             example = torch.zeros(value.shape, dtype=value.dtype)
@@ -284,7 +284,7 @@ def _input_leaf(index: int, path: str, value: Any, entry: Any, dims: DimTable) -
     if isinstance(value, TracedInput):
         return _traced_leaf(index, path, value, entry, dims)
     if isinstance(value, InputInfo):
-        _check_dtype(value.dtype, where)
+        dtype_row(value.dtype, where)
         axes = axes_of_info(value, dims)
         axes.update(axes_of_tensor(entry, len(value.shape), dims, where))
         example = torch.zeros(value.shape_bounds.opt, dtype=value.dtype)
@@ -320,23 +320,6 @@ def _traced_leaf(
     ]
     # Never read or written: torch.export only looks at its type.
     return InputLeaf(index, path, torch.empty(shape, dtype=value.dtype), axes)
-
-
-def _check_tensor(tensor: torch.Tensor, where: str) -> None:
-    if tensor.layout is not torch.strided:
-        raise ExportError(f"{where} is a {tensor.layout} tensor; pass a dense one (to_dense())")
-    if tensor.is_quantized:
-        raise ExportError(f"{where} is quantized; pass its int_repr() and scale instead")
-    _check_dtype(tensor.dtype, where)
-
-
-def _check_dtype(dtype: torch.dtype, where: str) -> None:
-    found = dtype_of(dtype)
-    if found is None:
-        raise ExportError(
-            f"{where} has element type {dtype}, which cannot be exported; "
-            f"known: {', '.join(DTYPES)}"
-        )
 
 
 def _is_json(value: Any) -> bool:

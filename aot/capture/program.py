@@ -22,7 +22,12 @@ from torch.export.graph_signature import (
     TensorArgument,
 )
 
+from ..ir.elements import check_tensor
 from ..spec.errors import ExportError
+from ..spec.locations import location_of_node
+
+STATE_KINDS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+"""The kinds of inputs that are tensors of the program itself."""
 
 
 @dataclass
@@ -64,6 +69,29 @@ class Program:
         found = self.state_dict.get(qualified, self.constants.get(qualified))
         assert isinstance(found, torch.Tensor), qualified
         return found
+
+
+def refuse_unusable_tensors(program: ExportedProgram, prefix: str = "") -> None:
+    """Refuse a program that uses a tensor of its own of a layout or type that has no form in MLIR.
+
+    Args:
+        program: The program.
+        prefix: What the names of its tensors start with beyond the user's names.
+
+    Raises:
+        ExportError: Names the tensor, what it is, and the user's line that uses it.
+    """
+    nodes = {node.name: node for node in program.graph.nodes}
+    tensors = {**program.state_dict, **program.constants}
+    for spec in program.graph_signature.input_specs:
+        tensor = tensors.get(str(spec.target)) if spec.kind in STATE_KINDS else None
+        if not isinstance(tensor, torch.Tensor):
+            continue
+        users = list(nodes[spec.arg.name].users)
+        if users:
+            name = str(spec.target).removeprefix(prefix)
+            kind = spec.kind.name.lower().replace("_", " ")
+            check_tensor(tensor, f"{kind} {name}", "use", location_of_node(users[0]))
 
 
 def normalize(program: ExportedProgram, *, return_changed_inputs: bool = False) -> Program:

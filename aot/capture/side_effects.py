@@ -3,11 +3,17 @@
 A compiled function repeats only what is computed with tensors. What Python changed while it was
 traced is compared here before and after, so that it is refused instead of silently lost. What
 leaves no trace in objects, such as printing or writing files, cannot be seen.
+
+What a trace has changed is undone after it: a table that a module keeps for the next call would
+otherwise be a tensor of the trace, without data.
 """
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import dataclasses
+import operator
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,6 +21,9 @@ from typing import Any
 import torch
 
 from ..spec.errors import ExportError, SourceLocation
+
+_CONTAINERS = (dict, collections.OrderedDict, collections.defaultdict, list, collections.deque, set)
+"""The containers whose contents are put back; others may not take what was in them."""
 
 _TORCH_ATTRIBUTES = frozenset(vars(torch.nn.Module()))
 """What every module has: parameters, buffers and submodules, whose changes are state, and hooks."""
@@ -83,6 +92,78 @@ class SideEffects:
                     yield f"{name}.{key}", tensor
 
 
+@contextlib.contextmanager
+def side_effects_undone(
+    function: Callable[..., Any], holder: torch.nn.Module | None
+) -> Iterator[None]:
+    """Put back what a function can reach, after a `with` block in which it is called.
+
+    Attributes of modules and other objects, and the contents of containers, are as they were, also
+    where the block ends in an error. torch does so where a trace succeeds, for modules only.
+
+    Args:
+        function: The function, or the bound method.
+        holder: The module that owns it.
+
+    Example:
+        >>> layer = torch.nn.ReLU()
+        >>> with side_effects_undone(layer.forward, layer):
+        ...     layer.table = torch.ones(2)
+        >>> hasattr(layer, "table")
+        False
+    """
+    plain = getattr(function, "__func__", function)
+    roots = [holder, getattr(function, "__self__", None)]
+    if isinstance(plain, types.FunctionType):
+        roots += [value for _, value in _reachable(plain)]
+    before = [(container, _copy(container)) for container in _containers(roots)]
+    try:
+        yield
+    finally:
+        for container, contents in before:
+            if not _alike(container, contents):
+                container.clear()
+                (container.update if hasattr(container, "update") else container.extend)(contents)
+
+
+def _containers(roots: Sequence[Any]) -> Iterator[Any]:
+    """Yield each container that objects consist of: dicts of attributes, dicts, lists and sets."""
+    seen: set[int] = set()
+    waiting = list(roots)
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, (torch.Tensor, type, types.ModuleType)) or id(value) in seen:
+            continue
+        seen.add(id(value))
+        if type(value) in _CONTAINERS:
+            yield value
+        if isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, (list, tuple, collections.deque)):
+            waiting.extend(value)
+        elif isinstance(value, torch.nn.Module) or _is_of_user(value):
+            waiting.append(vars(value))
+
+
+def _is_of_user(value: Any) -> bool:
+    """Return whether an object has attributes, and is neither a function nor torch's or ours."""
+    package = type(value).__module__.partition(".")[0]
+    return isinstance(getattr(value, "__dict__", None), dict) and package not in _FOREIGN
+
+
+_FOREIGN = ("torch", "pelton", "builtins", "functools")
+
+
+def _copy(container: Any) -> Any:
+    return dict(container) if isinstance(container, dict) else list(container)
+
+
+def _alike(container: Any, contents: Any) -> bool:
+    """Return whether a container still has the same objects, in the same order."""
+    now, then = _items(container), _items(contents)
+    return len(now) == len(then) and all(map(operator.is_, now, then))
+
+
 def _is_part(name: str, others: Sequence[str]) -> bool:
     """Return whether a place is part of another one: `x[0]` is part of `x`."""
     return any(name.startswith((f"{other}[", f"{other}.")) for other in others)
@@ -100,15 +181,13 @@ class _Snapshot:
         if value is not self._value or version_of(value) != self._version:
             return False
         items = _items(value)
-        return len(items) == len(self._items) and all(
-            new is old for new, old in zip(items, self._items, strict=True)
-        )
+        return len(items) == len(self._items) and all(map(operator.is_, items, self._items))
 
 
 def _items(value: Any) -> Sequence[Any]:
     if isinstance(value, dict):
         return [*value.keys(), *value.values()]
-    return list(value) if isinstance(value, (list, set)) else ()
+    return list(value) if isinstance(value, (list, set, collections.deque)) else ()
 
 
 def version_of(value: Any) -> int:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import logging
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,13 +19,24 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
+from torch.export.graph_signature import (
+    ConstantArgument,
+    OutputKind,
+    SymBoolArgument,
+    SymFloatArgument,
+    SymIntArgument,
+    TensorArgument,
+)
 
 from pelton.runtime.call import pytrees
 from pelton.runtime.call.signature import ConstantSpec
 
 from ..compat.dynamo import compile_lock
+from ..compat.fake_tensors import storage_key
 from ..compat.guards import traced_guards
+from ..compat.operators import OpOverload, schema_of
 from ..compat.symbolic import backed_size_oblivious
+from ..ir.elements import check_tensor
 from ..spec.errors import DynamicShapeError, ExportError, PeltonError, UnsupportedOpError
 from ..spec.locations import location_of_function, user_location_of, warn_user
 from ..spec.meta_tensors import traced_on_cpu
@@ -31,7 +44,7 @@ from .arguments import Arguments, flatten_arguments
 from .broadcast_sizes import broadcast_sizes, sizes_of_one
 from .diagnosis import branches_on_size, explain_failure, is_size_constraint
 from .guards import origin_of_guard
-from .side_effects import SideEffects, version_of
+from .side_effects import SideEffects, side_effects_undone, version_of
 from .slice_sizes import plain_slice_sizes
 from .stack_traces import program_lines
 
@@ -89,6 +102,7 @@ class _Result:
     leaves: list[ConstantSpec | None] = []  # noqa: RUF012 - replaced, never changed
     changed_inputs: list[int] = []  # noqa: RUF012 - positions of the inputs changed in place
     oblivious = True
+    is_known = False  # whether a trace has found the structure
 
 
 class _Flat(torch.nn.Module):
@@ -110,17 +124,24 @@ class _Flat(torch.nn.Module):
         self.effects = effects
         self.result = _Result()
 
+    def undone(self) -> contextlib.AbstractContextManager[None]:
+        """Leave the user's objects as they are, within a `with` block that calls the function."""
+        return side_effects_undone(self.function, self._modules.get(_HOLDER))
+
     def forward(self, *leaves: Any) -> tuple[Any, ...]:
         """Call the user's function with its own structure and return the leaves of its result."""
         result = self._call(leaves)
-        if torch.compiler.is_dynamo_compiling():  # the structure is known from the trace before
-            _, values = pytrees.describe(result, _is_result_leaf)
+        if torch.compiler.is_dynamo_compiling():  # it can return values, but keeps no attributes
+            tree, values = pytrees.describe(result, _is_result_leaf)
+            if not self.result.is_known:
+                return (*values, tree)
             pairs = zip(values, self.result.leaves, strict=True)
             return tuple(value for value, constant in pairs if constant is None)
         self.result.tree, values = pytrees.describe(result, _is_result_leaf)
         paths = pytrees.leaf_paths(self.result.tree, "result")
         self.result.leaves = [_constant_of(value, paths[i]) for i, value in enumerate(values)]
         pairs = zip(values, self.result.leaves, strict=True)
+        self.result.is_known = True
         if self.effects is not None:
             _only_tensors(values, [paths[index] for index in range(len(values))])
         return tuple(value for value, constant in pairs if constant is None)
@@ -330,17 +351,19 @@ def _trace_as_asked(flat: _Flat, arguments: Arguments, strict: bool) -> Exported
         if is_size_constraint(error):
             # Layouts of size 1 differ from all others, for which torch may add a constraint that
             # changes no value. With larger examples it takes sizes as larger than 1 throughout.
-            if branches_on_size(flat, arguments):
-                explain_failure(error, flat, arguments)
+            with flat.undone():
+                if branches_on_size(flat, arguments):
+                    explain_failure(error, flat, arguments)
             try:
                 larger = [leaf.larger_example() for leaf in arguments.inputs]
                 program = _export(flat, arguments, larger, strict, oblivious=False)
             except Exception as second:
                 _LOG.debug("the trace with larger examples failed as well: %s", second)
-                explain_failure(error, flat, arguments)
+                with flat.undone():
+                    explain_failure(error, flat, arguments)
             flat.result.oblivious = False
             return program
-        raise _trace_error(error) from error
+        raise _trace_error(error, flat) from error
 
 
 def _export(
@@ -353,14 +376,31 @@ def _export(
 ) -> ExportedProgram:
     specs = tuple(leaf.torch_spec for leaf in arguments.inputs)
     shapes = (specs,) if specs else None
+
+    def traced(strict: bool) -> ExportedProgram:
+        with flat.undone():
+            return torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=strict)
+
     with tracing_settings(oblivious, positive=positive):
         if flat.effects is not None:  # it refuses the changes that torch warns of
             warnings.filterwarnings("ignore", "The tensor attributes? .* assigned during export")
-        program = torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=False)
+        try:
+            program = traced(strict=False)
+        except Exception as error:
+            if not strict or is_size_constraint(error):
+                raise
+            # Numbers that are read from tensors, as `float(x)`, are values in strict mode only.
+            flat.result.is_known = False
+            try:
+                known = traced(strict=True)
+            except Exception as second:
+                _LOG.debug("the strict trace failed as well: %s", second)
+                raise error from None
+            _take_structure(flat.result, known)
         if not strict:
             return program
         try:  # it undoes side effects of a trace: the structure is that of the first
-            return torch.export.export(flat, tuple(examples), dynamic_shapes=shapes, strict=True)
+            return traced(strict=True)
         except Exception as error:
             if is_size_constraint(error):
                 raise
@@ -372,10 +412,54 @@ def _export(
             ) from error
 
 
+def _take_structure(result: _Result, program: ExportedProgram) -> None:
+    """Note the structure of a result, from a program that returns all leaves and their tree."""
+    signature, call = program.graph_signature, program.module_call_graph[0].signature
+    returned = [
+        spec.arg.value if isinstance(spec.arg, ConstantArgument) else spec.arg
+        for spec in signature.output_specs
+        if spec.kind is OutputKind.USER_OUTPUT
+    ]
+    assert call is not None
+    *values, result.tree = call.out_spec.unflatten(returned)
+    result.leaves = [
+        None if isinstance(value, _COMPUTED) else _constant_of(value, "a result")
+        for value in values
+    ]
+    written = set(_written_memory(program.graph))
+    nodes = {node.name: node.meta.get("val") for node in program.graph.nodes}
+    inputs = [nodes[str(name)] for name in signature.user_inputs]
+    result.changed_inputs = [
+        position
+        for position, value in enumerate(inputs)
+        if isinstance(value, torch.Tensor) and storage_key(value) in written
+    ]
+    result.is_known = True
+
+
+def _written_memory(graph: torch.fx.Graph) -> Iterator[int]:
+    """Yield the key of each memory that a graph writes to in place."""
+    for node in graph.nodes:
+        if node.op != "call_function" or not isinstance(node.target, OpOverload):
+            continue
+        for place, argument in enumerate(schema_of(node.target).arguments):
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                given = (*node.args[place : place + 1], node.kwargs.get(argument.name))
+                yield from (storage_key(found.meta["val"]) for found in _nodes_in(given))
+
+
+def _nodes_in(value: Any) -> list[torch.fx.Node]:
+    found: list[torch.fx.Node] = []
+    torch.fx.map_arg(value, found.append)
+    return found
+
+
+_COMPUTED = (TensorArgument, SymIntArgument, SymFloatArgument, SymBoolArgument)
+
 _DATA_DEPENDENT = ("GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound")
 
 
-def _trace_error(error: Exception) -> ExportError:
+def _trace_error(error: Exception, flat: _Flat) -> ExportError:
     location = user_location_of(error)
     if type(error).__name__ in _DATA_DEPENDENT:
         return ExportError(
@@ -383,12 +467,24 @@ def _trace_error(error: Exception) -> ExportError:
             "at export; use torch.cond, torch.where or torch.while_loop, or torch._check for sizes",
             location=location,
         )
-    text = " ".join(str(error).split("\n\nThe error above occurred")[0].split())[:800]
+    own = re.split(r"\n\nThe error above occurred|Exception raised from", str(error))[0]
+    text = " ".join(own.split())[:800]
+    if type(error).__name__ == "UnsupportedFakeTensorException" or "could not find kernel" in text:
+        text += "".join(f"; {reason}" for reason in _unusable_tensors(flat))
     if isinstance(error, NotImplementedError):
         return UnsupportedOpError(f"the program cannot be traced: {text}", location=location)
     return ExportError(
         f"the program cannot be traced: {type(error).__name__}: {text}", location=location
     )
+
+
+def _unusable_tensors(flat: _Flat) -> Iterator[str]:
+    """Yield what is wrong with tensors of the user's module that no trace may be able to read."""
+    for name, tensor in itertools.chain(flat.named_parameters(), flat.named_buffers()):
+        try:
+            check_tensor(tensor, name.removeprefix(f"{_HOLDER}."), "register")
+        except ExportError as error:
+            yield str(error)
 
 
 def _warn_of_changed_inputs(result: _Result, arguments: Arguments) -> None:

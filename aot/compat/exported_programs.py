@@ -16,6 +16,7 @@ from torch._ops import OperatorBase
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.export import ExportedProgram
 from torch.export.exported_program import _decompose_exported_program
+from torch.export.graph_signature import ExportGraphSignature
 
 from .decomposition_tables import composite_names, decomposable
 
@@ -59,14 +60,19 @@ def _composite_operators(registered: int, namespaces: int) -> frozenset[Operator
     return frozenset(_collect_all_valid_cia_ops())
 
 
-def with_graph(program: ExportedProgram, graph_module: torch.fx.GraphModule) -> ExportedProgram:
-    """Return a program with another graph, whose signature, tensors and ranges stay.
+def with_graph(
+    program: ExportedProgram,
+    graph_module: torch.fx.GraphModule,
+    signature: ExportGraphSignature | None = None,
+) -> ExportedProgram:
+    """Return a program with another graph, whose tensors and ranges stay.
 
     Args:
         program: The program; it stays as it is.
-        graph_module: A graph with placeholders and outputs of the same names.
+        graph_module: A graph with placeholders and outputs of the names in its signature.
+        signature: Its signature; None: that of the program.
     """
-    return program._update(graph_module, program.graph_signature)
+    return program._update(graph_module, signature or program.graph_signature)
 
 
 def _serializer() -> Any:

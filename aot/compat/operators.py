@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import torch
@@ -15,6 +16,7 @@ __all__ = [
     "OpOverload",
     "OpOverloadPacket",
     "OperatorBase",
+    "foreach_operators",
     "overload_of",
     "parse_schema",
     "schema_of",
@@ -50,3 +52,22 @@ def parse_schema(text: str) -> FunctionSchema:
 def overload_of(definition: CustomOpDef) -> OpOverload:
     """Return the operator that `torch.library.custom_op` registered for a definition."""
     return definition._opoverload
+
+
+def foreach_operators() -> Iterator[tuple[str, OpOverload]]:
+    """Yield the operators on lists of tensors that change none, each with its name for one tensor.
+
+    Example:
+        >>> [str(operator) for name, operator in foreach_operators() if name == "sqrt"]
+        ['aten._foreach_sqrt.default']
+    """
+    prefix = "_foreach_"
+    names = {
+        name.removeprefix(prefix).rstrip("_") for name in dir(torch) if name.startswith(prefix)
+    }
+    for name in sorted(names):
+        packet = getattr(torch.ops.aten, prefix + name)
+        for overload in packet.overloads():
+            operator = getattr(packet, overload)
+            if not schema_of(operator).is_mutable:
+                yield name, operator

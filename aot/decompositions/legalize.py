@@ -10,15 +10,19 @@ from contextlib import nullcontext
 
 import torch
 from torch.export import ExportedProgram
+from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from ..capture.program import STATE_KINDS
+from ..compat.dispatch import enable_python_dispatcher
 from ..compat.exported_programs import decompose, with_graph
 from ..compat.fake_tensors import FakeTensor
 from ..compat.operators import OperatorBase, OpOverload, schema_of
 from ..compat.pytrees import tree_leaves, tree_map_only
 from .registry import Decomposition, DecompositionTable
 from .rewrites import rewrite_graph
+from .rewrites.constant_sizes import fix_constant_inputs, has_constant_inputs
 from .strided_views import has_strided_views, take_from_owners
 from .table import corrections, current_aot_decompositions
 
@@ -46,7 +50,7 @@ def legalize(
         >>> type(legalize(program)).__name__
         'ExportedProgram'
     """
-    program = _with_views_of_owners(program)
+    program = _with_views_of_owners(_with_constant_inputs(_without_unused_tensors(program)))
     chosen = current_aot_decompositions() if table is None else dict(table)
     functions = {**corrections(), **chosen}
     if must_retrace(program, functions):
@@ -87,7 +91,8 @@ def applies(function: Decomposition, node: Node) -> bool:
     mode = modes[0] if modes else None
     shape_env = mode.shape_env if mode is not None else None
     try:
-        with mode or nullcontext(), _unchanged(shape_env):
+        # As in a trace: kernels in C++, as that of constant_pad_nd, would fix symbolic sizes.
+        with mode or nullcontext(), _unchanged(shape_env), enable_python_dispatcher():
             return function(*args, **kwargs) is not NotImplemented
     except Exception as error:  # not decidable here; the trace that follows reports what is wrong
         _LOG.debug("%s on fake tensors failed, assumed to apply: %s", node.target, error)
@@ -129,6 +134,42 @@ def _with_own_copies(program: ExportedProgram) -> ExportedProgram:
             own.meta = {**node.meta, "val": source.meta["val"]}
             node.replace_input_with(source, own)
     program.graph_module.recompile()
+    return program
+
+
+def _without_unused_tensors(program: ExportedProgram) -> ExportedProgram:
+    """Return the program without its tensors that nothing reads or writes.
+
+    They may be of a layout or type that has no form in MLIR, or that torch cannot trace again.
+    """
+    used = {node.name for node in program.graph.nodes if node.users}
+    signature = program.graph_signature
+    changed = set(signature.buffers_to_mutate.values())
+    unused = [
+        spec
+        for spec in signature.input_specs
+        if spec.kind in STATE_KINDS and spec.arg.name not in used and spec.target not in changed
+    ]
+    if not unused:
+        return program
+    program = _copy(program)
+    names = {spec.arg.name for spec in unused}
+    for node in program.graph.find_nodes(op="placeholder"):
+        if node.name in names:
+            program.graph.erase_node(node)
+    program.graph_module.recompile()
+    kept = [spec for spec in signature.input_specs if spec not in unused]
+    return with_graph(
+        program, program.graph_module, ExportGraphSignature(kept, signature.output_specs)
+    )
+
+
+def _with_constant_inputs(program: ExportedProgram) -> ExportedProgram:
+    """Return the program with numbers for the sizes of inputs that its trace has fixed."""
+    if not has_constant_inputs(program.graph):
+        return program
+    program = _copy(program)
+    fix_constant_inputs(program.graph)
     return program
 
 

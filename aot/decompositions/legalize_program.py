@@ -11,7 +11,7 @@ from torch.fx import Node
 
 from ..capture.dynamic_squeeze import refuse_aligned_corners, refuse_squeezed_sizes
 from ..capture.operand_sizes import check_operand_sizes
-from ..capture.program import Program, normalize
+from ..capture.program import Program, normalize, refuse_unusable_tensors
 from ..capture.trace import TRACING_LOCK, tracing_settings
 from ..compat.operators import OpOverload, schema_of
 from ..spec.errors import PeltonError, UnsupportedOpError
@@ -25,6 +25,7 @@ def legalize_program(
     decompositions: Mapping[Any, Callable[..., Any]] | None = None,
     *,
     return_changed_inputs: bool = False,
+    prefix: str = "",
 ) -> Program:
     """Return a program in the form that the importer takes; the given one is not modified.
 
@@ -32,14 +33,16 @@ def legalize_program(
         program: A program as returned by `torch.export.export`.
         decompositions: The operators to decompose, in place of the current table.
         return_changed_inputs: As for `normalize`.
+        prefix: What the names of its tensors start with beyond the user's names.
 
     Raises:
         DynamicShapeError: Its meaning depends on a dynamic size being 1, or the sizes of operands
             do not fit.
         UnsupportedOpError: An operator cannot be decomposed, or torch loses a write in place; names
             it and the user's line.
-        ExportError: The program has inputs or results that have no form in MLIR.
+        ExportError: The program has inputs, results or tensors that have no form in MLIR.
     """
+    refuse_unusable_tensors(program, prefix)
     refuse_squeezed_sizes(program)
     refuse_aligned_corners(program)
     check_operand_sizes(program)

@@ -35,7 +35,7 @@ from ..spec.meta_tensors import is_same_tensor
 from ..spec.tensor_traits import DeviceTensorTrait, ExternalTensorTrait
 from .affinity import affinity_attribute
 from .digest import Resources
-from .elements import dtype_row, elements_attribute, global_type, shape_of
+from .elements import check_tensor, dtype_row, elements_attribute, global_type, shape_of
 from .exported import ExportedModule, ExternalParameter
 from .initializers import zero_attribute, zero_initializer
 from .torch_types import NativeTypeConverter
@@ -240,6 +240,7 @@ class ModuleBuilder:
         Raises:
             ExportError: The tensor has no data to put inline, or no known element type.
         """
+        check_tensor(t, f"tensor {logical_name or symbol_name}", "use")
         dtype = dtype_row(t.dtype, f"tensor {symbol_name}")
         type_ = global_type(dtype, shape_of(t), self.context)
         external, scope, name = attrs.infer_external_from_tensor(t)

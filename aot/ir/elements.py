@@ -14,27 +14,58 @@ from iree.compiler.ir import (
     Type,
 )
 
-from pelton.runtime.call.dtypes import DType, dtype_of
+from pelton.runtime.call.dtypes import DTYPES, DType, dtype_of
 
-from ..spec.errors import ExportError
+from ..spec.errors import ExportError, SourceLocation
 from ..spec.meta_tensors import has_data
 from .torch_types import TensorType
 
 
-def dtype_row(dtype: torch.dtype, where: str) -> DType:
+def dtype_row(dtype: torch.dtype, where: str, location: SourceLocation | None = None) -> DType:
     """Return the row of a torch element type in the dtype table.
 
     Args:
         dtype: The element type.
         where: What has it, for the message.
+        location: The user's line.
 
     Raises:
         ExportError: It is not in the table.
     """
     found = dtype_of(dtype)
     if found is None:
-        raise ExportError(f"{where} has element type {dtype}, which cannot be exported")
+        raise ExportError(
+            f"{where} has element type {dtype}, which cannot be exported; "
+            f"known: {', '.join(DTYPES)}",
+            location=location,
+        )
     return found
+
+
+def check_tensor(
+    tensor: torch.Tensor, where: str, verb: str = "pass", location: SourceLocation | None = None
+) -> None:
+    """Refuse a tensor of a layout or element type that compiled programs do not have.
+
+    Args:
+        tensor: The tensor.
+        where: What it is, for the message.
+        verb: What the user does with it.
+        location: The user's line that does so.
+
+    Raises:
+        ExportError: It is of such a layout or type.
+    """
+    if tensor.layout is not torch.strided:
+        raise ExportError(
+            f"{where} is a {tensor.layout} tensor; {verb} a dense one (to_dense())",
+            location=location,
+        )
+    if tensor.is_quantized:
+        raise ExportError(
+            f"{where} is quantized; {verb} its int_repr() and scale instead", location=location
+        )
+    dtype_row(tensor.dtype, where, location)
 
 
 def storage_dtype(dtype: DType) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import torch
-from torch.export.graph_signature import InputKind
 
 from ..capture.parameters.externalize import external_tensors
-from ..capture.program import Program
+from ..capture.program import STATE_KINDS, Program
 from ..ir.builder import GlobalAttributes
 from ..spec.errors import ExportError
 from ..spec.meta_tensors import refuse_without_data
@@ -17,8 +16,6 @@ from .importer import StateName
 ExternalParameters = bool | str | Callable[[str], bool] | None
 """Which parameters leave the module: all, all under a scope, those that a function picks, or as
 their `ExternalTensorTrait` says."""
-
-_KINDS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 
 
 class ProgramTensors:
@@ -64,7 +61,7 @@ class ProgramTensors:
     def _inline(self, program: Program) -> Iterator[tuple[str, torch.Tensor]]:
         """Yield the tensors that become part of the module, with their names."""
         for spec in program.graph_signature.input_specs:
-            if spec.kind in _KINDS:
+            if spec.kind in STATE_KINDS:
                 tensor = program.tensor(str(spec.target))
                 name = self.name_of(str(spec.target)).logical
                 if not self.attributes(name, tensor).infer_external_from_tensor(tensor)[0]:

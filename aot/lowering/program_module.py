@@ -83,7 +83,7 @@ def trace_callable(
         captured = capture(mdl, args, kwargs, dynamic_shapes, strict=strict, pure=pure)
     warn_of_training(mdl)
     with stage("decomposing operators"):
-        program = legalize_program(captured.program, decompositions)
+        program = legalize_program(captured.program, decompositions, prefix=captured.prefix)
     signature = signature_of_capture(captured, program, name)
     if pure:
         signature = prune_constants(signature, captured.arguments)
@@ -155,7 +155,7 @@ def export_programs(
     entries = []
     for program in mdl.programs.values():
         with stage(f"decomposing operators of {program.signature.name}"):
-            prepared = legalize_program(program.target, decompositions)
+            prepared = legalize_program(program.target, decompositions, prefix=STATE_PREFIX)
         signature = with_constraints_of(program.signature, program.target, program.oblivious)
         devices = _of_inputs(program.arg_device, signature)
         entries.append(Traced(prepared, signature, STATE_PREFIX, devices))

@@ -43,6 +43,8 @@ _LEFT_OUT = ("aten._assert", "aten.sym_constrain")
 
 _PACKAGES = ("onnx", "onnxscript")
 
+_NOT_CONSTANT = re.compile(r"should have been constant, but got (.*)")
+
 
 @dataclass(frozen=True)
 class OnnxProgram:
@@ -247,6 +249,7 @@ def _conversion_error(raised: Raised, program: ExportedProgram, error: Exception
         cause = cause.__cause__
     reason, _, where = " ".join(str(cause).split()).partition(" While executing ")
     operator = operator_in_trace(where)
+    reason = _NOT_CONSTANT.sub(r"it needs a number, and \1 depends on sizes or values", reason)
     return UnsupportedOpError(
         f"{raised.name}() cannot be converted to ONNX: {f'{operator}: ' if operator else ''}"
         f"{reason[:400]}; write it with other operators, or compile for another target",

@@ -34,6 +34,7 @@ def optimize(model: Any) -> None:
     _state_scales(model.graph)
     _widen_attention(model.graph)
     _widen_indices(model.graph)
+    _give_second_dimension(model.graph)
     for finish in (
         passes.RemoveUnusedNodesPass(),
         passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
@@ -129,6 +130,36 @@ def _widen_indices(graph: Any) -> None:
         node.graph.insert_before(node, cast)
         cast.outputs[0].dtype, cast.outputs[0].shape = wide, indices.shape
         node.replace_input_with(1, cast.outputs[0])
+
+
+def _give_second_dimension(graph: Any) -> None:
+    """Have ArgMax and ArgMin of one dimension take it as the second of two, for TensorRT."""
+    onnx_ir = importlib.import_module("onnx_ir")
+    for node in [node for node in graph.all_nodes() if node.op_type in ("ArgMax", "ArgMin")]:
+        operand, (result,) = node.inputs[0], node.outputs
+        if not _is_vector(operand):
+            continue
+        first = _integers(node, [0])
+        row = onnx_ir.node("Unsqueeze", [operand, first], name=f"{node.name}_row")
+        node.graph.insert_before(node, row)
+        node.replace_input_with(0, row.outputs[0])
+        node.attributes["axis"] = onnx_ir.AttrInt64("axis", 1)
+        place = onnx_ir.node("Squeeze", [result, first], name=f"{node.name}_place").outputs[0]
+        place.dtype, place.shape, result.shape = result.dtype, result.shape, None
+        result.replace_all_uses_with(place, replace_graph_outputs=True)
+        node.graph.insert_after(node, place.producer())
+        place.producer().replace_input_with(0, result)
+        place.name, result.name = result.name, f"{result.name}.of_row"
+        for made in (row, place.producer()):
+            made.metadata_props.update(node.metadata_props)
+
+
+def _is_vector(value: Any) -> bool:
+    """Return whether a tensor has one dimension, as far as that is known."""
+    if value.shape is not None:
+        return len(value.shape) == 1
+    made = value.producer()
+    return made is not None and made.op_type == "Reshape" and _constant(made, 1) == [-1]
 
 
 def _padded(node: Any, index: int, added: int) -> Any:

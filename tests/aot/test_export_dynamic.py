@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.export import Dim
 
@@ -207,6 +208,26 @@ def test_a_refused_size_is_named_by_argument_dimension_and_name() -> None:
 def test_an_automatic_size_that_the_program_fixes_is_said_loudly() -> None:
     with pytest.warns(UserWarning, match=r"argument x: dimension 0 \(Dim.AUTO\) is fixed to 4"):
         aot.export(fixing, torch.randn(4, 3), dynamic_shapes=({0: Dim.AUTO},))
+
+
+def test_a_size_that_is_fixed_is_fixed_for_all_of_the_compiler(tmp_path: Path) -> None:
+    class Fixing(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> list[torch.Tensor]:
+            chosen = torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x * 2, (x,))
+            return [
+                x.view(x.size(0), x.size(1), 2, 3), F.rms_norm(y, [4]),
+                torch.view_as_complex(z).abs(), chosen,
+            ]  # fmt: skip
+
+    def calls(rows: int) -> tuple[torch.Tensor, ...]:
+        return torch.rand(rows, 3, 6), torch.rand(rows, 4), torch.rand(rows, 2)
+
+    axes = tuple({0: Dim.AUTO, last: Dim.AUTO} for last in (2, 1, 1))
+    with pytest.warns(UserWarning, match=r"dimension . \(Dim.AUTO\) is fixed"):
+        exe = compiled(tmp_path, Fixing(), calls(2), dynamic_shapes=axes)
+    assert_equals_eager(exe, Fixing(), *map(calls, (1, 2, 5)))
+    program = torch.export.export(Fixing(), calls(2), dynamic_shapes=axes)
+    assert_equals_eager(compiled(tmp_path, program), Fixing(), *map(calls, (2, 5)))
 
 
 def test_two_names_for_what_must_be_one_size_are_refused() -> None:

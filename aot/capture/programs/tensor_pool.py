@@ -12,7 +12,7 @@ from pelton.runtime.archive import open_archive
 
 from ...compat.fake_tensors import FakeTensorMode
 from ...ir.builder import place_of
-from ...ir.elements import dtype_row
+from ...ir.elements import check_tensor, dtype_row
 from ...spec.errors import ArtifactError
 from ...spec.meta_tensors import has_data, stand_in
 from ...spec.tensor_traits import DeviceTensorTrait, ExternalTensorTrait
@@ -52,8 +52,9 @@ class TensorPool:
             tensor: The tensor.
 
         Raises:
-            ExportError: It is of an element type that cannot be exported.
+            ExportError: It is of a layout or element type that cannot be exported.
         """
+        check_tensor(tensor, f"tensor {key}", "register")
         place = place_of(tensor) or id(tensor)
         name = self._names.get(place)
         if name is not None:

@@ -188,3 +188,20 @@ def topk(
     else:
         index = _permutation(key, largest).narrow(-1, 0, k)
     return _back(torch.gather(last, -1, index), dim), _back(index, dim)
+
+
+@FAMILY.decomposes(
+    aten.isin.Tensor_Tensor, reason="torch reads the first of no test elements, where none may be"
+)
+def isin(
+    elements: Tensor, tests: Tensor, *, assume_unique: bool = False, invert: bool = False
+) -> Any:
+    """`isin` of a dynamic number of test elements, which may be none."""
+    if is_static(tests.numel()):
+        return NotImplemented
+    ordered, _ = torch.sort(tests.flatten())
+    flat = elements.flatten()
+    place = torch.searchsorted(ordered, flat)
+    found = torch.constant_pad_nd(ordered, [0, 1])[place] == flat
+    found = torch.logical_and(found, place < ordered.shape[0]).reshape(elements.shape)
+    return torch.logical_not(found) if invert else found

@@ -148,7 +148,10 @@ class ProgramTable:
         with new_ir_trace_scope(None):
             captured = capture_call(callee.function, arguments)
             program = legalize_program(
-                captured.program, callee.decompositions, return_changed_inputs=True
+                captured.program,
+                callee.decompositions,
+                return_changed_inputs=True,
+                prefix=captured.prefix,
             )
         owner = getattr(callee.function, "__self__", callee.function)
         module = owner if isinstance(owner, torch.nn.Module) else None

@@ -28,12 +28,16 @@ _UNSUPPORTED_DTYPES = {
 }
 """Element types that TensorRT lacks. Its parser would make float32 of float64 without an error."""
 
+_NO_CONSTANTS = {*_UNSUPPORTED_DTYPES, "UINT8"}
+"""Element types of which TensorRT takes no constants."""
+
 _MOST_FAILURES = 50
 """How many operators are tried again without the one before that failed."""
 
 _STACK_TRACE = "pkg.torch.onnx.stack_trace"
 _FX_NODE = "pkg.torch.onnx.fx_node"
 _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
+_USAGE = re.compile(r"API Usage Error \((?:\S+: )?(.*?)\. In ")
 _ASSERTION = re.compile(r"Assertion failed: .*?(?<!:):(?!:) ?")
 
 
@@ -107,10 +111,13 @@ def typed_wrongly(program: OnnxProgram) -> list[Refusal]:
         for port, value in zip(program.inputs, graph.inputs, strict=True)
         if (type_ := _type_name(value)) in _UNSUPPORTED_DTYPES
     ]
+    for port, value in zip(program.outputs, graph.outputs, strict=True):
+        if value.const_value is not None and _type_name(value) in _NO_CONSTANTS:
+            wrong.append(Refusal(f"result {port.origin!r}", _no_such_type(_type_name(value)), None))
     for node in graph.all_nodes():
         constants = [v for v in node.inputs if v is not None and v.const_value is not None]
-        types = [_type_name(value) for value in (*node.outputs, *constants)]
-        refused = [type_ for type_ in types if type_ in _UNSUPPORTED_DTYPES]
+        refused = [type_ for v in node.outputs if (type_ := _type_name(v)) in _UNSUPPORTED_DTYPES]
+        refused += [type_ for v in constants if (type_ := _type_name(v)) in _NO_CONSTANTS]
         if refused:
             wrong.append(_refusal(node, _no_such_type(refused[0])))
     return list(dict.fromkeys(wrong))
@@ -121,6 +128,8 @@ def _type_name(value: Any) -> str:
 
 
 def _no_such_type(type_: str) -> str:
+    if type_ == "UINT8":
+        return "TensorRT has no constants of uint8; make it of int32 and convert it"
     name = _UNSUPPORTED_DTYPES[type_]
     remedy = "; use float32, as by model.float()" if name == "float64" else ""
     return f"TensorRT has no {name}{remedy}"
@@ -136,12 +145,32 @@ def _first_refused(library: Library, logger: Any, model: Any) -> tuple[Any, str]
     if parser.parse(onnx_ir.to_proto(model).SerializeToString()) or not parser.num_errors:
         return None
     error = parser.get_error(0)
-    reason = _ASSERTION.sub("", error.desc()).strip().rstrip(".")
+    node = _node_of(error, model)
+    return node, _reason(error.desc(), node)
+
+
+def _node_of(error: Any, model: Any) -> Any:
+    """Return the node that an error of the parser is about; None where it does not say."""
     nodes = [*model.graph]
     named = [node for node in model.graph.all_nodes() if node.name == error.node_name()]
     if not named and 0 <= error.node() < len(nodes):
         named = [nodes[error.node()]]
-    return (named[0] if named else None), " ".join(reason.split())[:200]
+    if not named:  # only the function that imports nodes of a kind is stated
+        kind = error.func().removeprefix("import")
+        alike = [node for node in model.graph.all_nodes() if node.op_type == kind]
+        named = [node for node in alike if "reduction" in node.attributes] or alike
+    return named[0] if named else None
+
+
+def _reason(text: str, node: Any) -> str:
+    """Return what the parser says of a node, in words: without its own names and places."""
+    usage = _USAGE.search(text)
+    reason = usage[1] if usage else _ASSERTION.sub("", text).strip().rstrip(".")
+    if reason not in ("", "false"):
+        return " ".join(reason.split())[:200]
+    given = [] if node is None else [value.dtype for value in node.inputs if value is not None]
+    types = ", ".join(dict.fromkeys(dtype.name.lower() for dtype in given if dtype is not None))
+    return f"its parser takes no {types or 'such'} operands of it"
 
 
 def _cut_out(model: Any, node: Any) -> bool:
@@ -208,7 +237,8 @@ def unsupported(function: str, found: Sequence[Refusal], log: Log) -> Unsupporte
     """
     listed = "; ".join(map(str, found)) or "; ".join(log.errors[:3]) or "no reason was given"
     return UnsupportedOpError(
-        f"{function}(): TensorRT cannot take {listed}",
+        f"{function}(): TensorRT cannot take {listed}; write it with other operators, or compile "
+        "for another target",
         operators=tuple(dict.fromkeys(refusal.operator for refusal in found)),
     )
 

@@ -9,7 +9,7 @@ import torch
 from torch.export import Dim
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, SymIntArgument
 
-from pelton import aot
+from pelton import aot, runtime
 from pelton.aot.capture.program import Program, inputs_and_outputs, normalize
 from pelton.aot.capture.trace import tracing_settings
 
@@ -136,3 +136,39 @@ def test_a_look_at_a_program_leaves_its_graph() -> None:
     assert len(program.graph.nodes) == before
     assert names(found.inputs) == ["x"] and len(found.outputs) == 1
     assert found.graph is program.graph and found.changed_inputs == []
+
+
+# Tensors of the program
+
+
+class Tensors(torch.nn.Module):
+    def __init__(self, **used: torch.Tensor) -> None:
+        super().__init__()
+        self.register_buffer("weight", torch.ones(3))
+        self.register_buffer("written", torch.zeros(3))
+        self.register_buffer("sparse", torch.eye(3).to_sparse(), persistent=False)
+        self.unused = torch.nn.Parameter(torch.eye(3))
+        for name, tensor in used.items():
+            self.register_buffer(name, tensor)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.written.copy_(x[0])
+        x = x * self.weight
+        return x @ self.used.to_dense() if hasattr(self, "used") else x
+
+
+def test_a_module_may_have_tensors_of_any_layout_that_it_does_not_use() -> None:
+    model = Tensors()
+    exe = runtime.load(bytes(aot.export(model, X).compile().map_memory()))
+    assert torch.equal(exe(X), X)
+    meta = Function(lambda x: x + 1)
+    meta.register_buffer("without_data", torch.ones(2, device="meta"))
+    aot.export(meta, X)
+
+
+def test_a_tensor_of_another_layout_that_is_used_is_refused_by_name_and_line() -> None:
+    with pytest.raises(
+        aot.ExportError, match=r"buffer used is a torch\.sparse_coo .*to_dense"
+    ) as e:
+        aot.export(Tensors(used=torch.eye(3).to_sparse()), X)
+    assert e.value.location is not None and e.value.location.file == __file__

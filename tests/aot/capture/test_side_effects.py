@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,11 @@ import pytest
 import torch
 
 from pelton import aot
-from pelton.aot.capture.side_effects import SideEffects, version_of
+from pelton.aot.capture.side_effects import (
+    SideEffects,
+    side_effects_undone,
+    version_of,
+)
 
 COUNTER = [0]
 TABLE: dict[str, int] = {}
@@ -201,3 +206,54 @@ def test_versions_of_tensors() -> None:
     assert version_of(x) == 1
     with torch.inference_mode():
         assert version_of(torch.zeros(2)) == 0
+
+
+# What is undone
+
+
+class Caching(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.zeros(1)
+        self.by_size: dict[int, Any] = {1: torch.ones(1)}
+        self.past: list[Any] = [[1], (Box(2),)]
+        self.recent = collections.deque([1, 2], maxlen=2)
+        self.sizes = {1}
+        self.register_buffer("count", torch.zeros(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.table, self.made = x + 1, x
+        self.count = self.count + 1
+        self.by_size[2] = self.by_size.pop(1)
+        self.past[0].append(x)
+        self.past[1][0].value = x
+        self.past.append(x)
+        self.recent.append(x)
+        self.sizes.add(2)
+        return x
+
+
+def test_attributes_and_contents_of_containers_are_put_back() -> None:
+    owner = torch.nn.Module()
+    owner.blocks = [Caching()]  # a list, which torch does not look into
+    (model,) = owner.blocks
+    before = dict(vars(model))
+    box = model.past[1][0]
+    with pytest.raises(KeyError), side_effects_undone(lambda x: owner.blocks[0](x), None):
+        model(torch.ones(1))
+        raise KeyError
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[name] is before[name] for name in before)
+    assert [*model.by_size] == [1] and model.past[0] == [1] and len(model.past) == 2
+    assert box.value == 2 and [*model.recent] == [1, 2] and model.sizes == {1}
+    assert model.count.item() == 0
+
+
+def test_a_global_container_is_put_back() -> None:
+    def note(x: int) -> None:
+        TABLE["a"] = x
+
+    with side_effects_undone(note, None):
+        note(1)
+        assert TABLE["a"] == 1
+    assert "a" not in TABLE

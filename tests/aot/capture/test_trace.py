@@ -13,6 +13,7 @@ from torch.export import Dim
 from pelton import aot
 from pelton.aot.capture.arguments import flatten_arguments
 from pelton.aot.capture.trace import TRACING_LOCK, Capture, capture, capture_call
+from pelton.runtime.call.pytrees import leaf_paths
 from pelton.runtime.call.signature import ConstantSpec
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -108,6 +109,41 @@ def test_constant_arguments_are_built_in() -> None:
 def test_strict_mode_gives_the_same_results() -> None:
     captured = capture(Scaled(), (X,), {}, strict=True)
     assert torch.equal(run(captured, X)[0], X * 2)
+
+
+class Reads(torch.nn.Module):
+    """Reads numbers from tensors, which only strict mode traces."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> dict[str, object]:
+        y.add_(float(x))
+        self.total.add_(float(x))
+        return {"n": int(y[0, 0].long()) + 1, "text": "a", "rest": (None, [self.total * 2, 3])}
+
+
+def test_strict_mode_takes_numbers_that_are_read_from_tensors() -> None:
+    with pytest.raises(aot.ExportError, match="depends on the value of a tensor"):
+        capture(Reads(), (torch.tensor(2.0), X), {})
+    with pytest.warns(UserWarning, match="changes argument y in place"):
+        captured = capture(Reads(), (torch.tensor(2.0), X), {}, strict=True)
+    paths = leaf_paths(captured.result_tree, "result")
+    assert [*paths.values()] == [
+        "result['n']", "result['text']", "result['rest'][1][0]", "result['rest'][1][1]"
+    ]  # fmt: skip
+    constants = [constant and constant.value for constant in captured.results]
+    assert constants == [None, "a", None, 3]
+    n, total = run(captured, torch.tensor(2.0), torch.full_like(X, 5.0))
+    assert n == 8
+    assert total.item() == 4.0
+
+
+def test_what_neither_mode_takes_is_reported_as_without_strict_mode() -> None:
+    with pytest.raises(aot.ExportError, match="depends on the value of a tensor") as caught:
+        capture(lambda x: x + 1 if x.sum() > 0 else x, (X,), {}, strict=True)
+    assert caught.value.location is not None
 
 
 def test_a_call_traces_arguments_that_are_flat_already() -> None:
@@ -255,3 +291,58 @@ def _try_lock() -> bool:
         return False
     compile_lock.release()
     return True
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # torch's, about quantization
+def test_a_tensor_that_torch_cannot_trace_is_named() -> None:
+    layer = torch.nn.Module()
+    quantized = torch.quantize_per_tensor(X, 0.1, 0, torch.qint8)
+    layer.register_buffer("table", quantized)
+    model = Scaled()
+    model.layer = layer
+    with pytest.raises(aot.ExportError, match=r"layer\.table is quantized; register its int_repr"):
+        capture(model, (X,), {})
+
+
+class Tables(torch.nn.Module):
+    """Keeps a table for the last shape, and one for each width, beyond a call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shape: Any = None
+        self.by_width: dict[int, torch.Tensor] = {}
+        self.stops = False
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.shape != x.shape:
+            self.table, self.shape = torch.arange(x.shape[-1]) + 0.5, x.shape
+        self.by_width.setdefault(x.shape[-1], self.table)
+        if self.stops and x.sum() > 0:
+            return x
+        return x * self.table
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("stops", [False, True])
+@pytest.mark.filterwarnings("ignore:The tensor attribute", "ignore:While compiling, we found")
+def test_a_trace_leaves_nothing_in_the_module(strict: bool, stops: bool) -> None:
+    model = Tables()
+    model.stops = stops
+    for shapes in ({0: "n"}, None):
+        if stops:
+            with pytest.raises(aot.ExportError, match="depends on the value of a tensor"):
+                capture(model, (X,), {}, (shapes,), strict=strict)
+        else:
+            captured = capture(model, (X,), {}, (shapes,), strict=strict)
+            assert torch.equal(run(captured, X)[0], Tables()(X))
+        assert model.shape is None and not model.by_width and not hasattr(model, "table")
+
+
+@pytest.mark.filterwarnings("ignore:The tensor attribute")
+def test_a_refused_size_leaves_nothing_in_the_module() -> None:
+    model = Tables()
+    model(X[:1])
+    table, shape = model.table, model.shape
+    with pytest.raises(aot.DynamicShapeError):
+        capture(model, (X,), {}, ({0: Dim("n", min=1, max=8)},))
+    assert model.table is table and model.shape is shape and [*model.by_width] == [3]

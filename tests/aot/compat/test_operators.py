@@ -12,6 +12,7 @@ from pelton.aot.compat.operators import (
     OperatorBase,
     OpOverload,
     OpOverloadPacket,
+    foreach_operators,
     overload_of,
     parse_schema,
     schema_of,
@@ -93,3 +94,11 @@ def test_custom_definition_has_its_overload() -> None:
     assert isinstance(twice, CustomOpDef)
     assert overload_of(twice) is torch.ops.contracts.twice.default
     assert schema_of(overload_of(twice)).name == "contracts::twice"
+
+
+@contract("torch._foreach_*", breaks="decomposing operators on lists of tensors")
+def test_operators_on_lists_are_found_by_name() -> None:
+    found = {str(operator): name for name, operator in foreach_operators()}
+    assert found["aten._foreach_add.List"] == "add"
+    assert found["aten._foreach_copy.default"] == "copy"
+    assert not any("out" in name or "_." in name for name in found)

@@ -66,9 +66,16 @@ def test_deciding_neither_fixes_nor_narrows_a_size(capfd):
         return x if int(x.shape[0]) > 1 else NotImplemented
 
     assert applies(reads_the_size, node)
-    assert applies(lambda x: aten.constant_pad_nd.default(x, (0, 1)), node)  # torch's kernel does
     assert not environment.replacements and not environment.guards
     assert capfd.readouterr().err == ""
+
+
+def test_deciding_fixes_no_sizes():
+    rows = torch.export.Dim("rows", min=1, max=9)
+    for function in (lambda x: x.cumprod(1), lambda x: x.cummax(1)[0]):
+        legal = legalize(exported(function, torch.ones(4, 3), dynamic_shapes=(({0: rows},),)))
+        (node,) = legal.graph.find_nodes(op="placeholder")
+        assert str(node.meta["val"].shape[0]) != "4"
 
 
 def test_two_buffers_with_one_new_value_stay_two():
@@ -105,3 +112,25 @@ def test_names_of_nodes_are_kept():
     legal = legalize(program)
     assert isinstance(legal.graph, Graph) and legal.graph is not program.graph
     assert [node.name for node in legal.graph.nodes] == names
+
+
+def test_tensors_that_nothing_reads_or_writes_are_dropped():
+    class Tensors(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("weight", torch.ones(3))
+            self.register_buffer("written", torch.zeros(3))
+            self.register_buffer("sparse", torch.eye(3).to_sparse(), persistent=False)
+            self.unused = torch.nn.Parameter(torch.ones(3))
+
+        def forward(self, x):
+            self.written.copy_(x)
+            return x * self.weight
+
+    program = torch.export.export(Tensors(), (torch.ones(3),))
+    functional = legalize(program)
+    for legal in (functional, legalize(functional)):  # in which nothing reads what is written
+        targets = [spec.target for spec in legal.graph_signature.input_specs]
+        assert targets == ["weight", "written", None]
+        assert len(legal.graph.find_nodes(op="placeholder")) == 3
+    assert len(program.graph_signature.input_specs) == 5

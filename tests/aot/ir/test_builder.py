@@ -40,6 +40,11 @@ def test_a_tensor_is_an_immutable_private_global_with_its_values() -> None:
     )
 
 
+def test_a_tensor_of_another_layout_is_refused_by_name() -> None:
+    with pytest.raises(aot.ExportError, match=r"tensor table.global is a torch\.sparse_coo tensor"):
+        exported_globals(table=aot.export_global(torch.eye(2).to_sparse()))
+
+
 def test_mutable_and_noinline_globals_say_so() -> None:
     attributes = aot.GlobalAttributes(mutable=True, noinline=True)
     check_ir(

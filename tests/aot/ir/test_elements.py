@@ -8,6 +8,7 @@ from iree.compiler.ir import Context, Type
 
 from pelton import aot
 from pelton.aot.ir.elements import (
+    check_tensor,
     dtype_row,
     elements_attribute,
     global_type,
@@ -16,6 +17,7 @@ from pelton.aot.ir.elements import (
     tensor_bytes,
 )
 from pelton.runtime.call.dtypes import DTYPES
+from pelton.runtime.errors import SourceLocation
 
 CONTEXT = Context()
 
@@ -29,6 +31,20 @@ def test_each_element_type_has_its_row(name: str) -> None:
 def test_other_element_types_are_refused(dtype: torch.dtype) -> None:
     with pytest.raises(aot.ExportError, match=rf"tensor w has element type {dtype}, which cannot"):
         dtype_row(dtype, "tensor w")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # torch's, about each of these kinds
+def test_tensors_of_other_layouts_are_refused() -> None:
+    dense, place = torch.eye(2), SourceLocation("model.py", 7)
+    check_tensor(dense, "w")
+    with pytest.raises(
+        aot.ExportError, match=r"w is a torch\.sparse_csr tensor; use .*model\.py:7"
+    ):
+        check_tensor(dense.to_sparse_csr(), "w", "use", place)
+    with pytest.raises(aot.ExportError, match="w is quantized; pass its int_repr"):
+        check_tensor(torch.quantize_per_tensor(dense, 0.1, 0, torch.qint8), "w")
+    with pytest.raises(aot.ExportError, match=r"w has element type torch\.complex32"):
+        check_tensor(torch.empty(2, dtype=torch.complex32, device="meta"), "w")
 
 
 @pytest.mark.parametrize(

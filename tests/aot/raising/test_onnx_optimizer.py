@@ -91,6 +91,21 @@ def test_a_slice_along_a_dynamic_axis_stays() -> None:
     assert "Gather" not in operators(optimized(text, random(3, 4)))
 
 
+@pytest.mark.parametrize("kept", [0, 1])
+@pytest.mark.parametrize("kind", ["ArgMax", "ArgMin"])
+def test_a_place_in_one_dimension_is_one_in_the_second_of_two(kind: str, kept: int) -> None:
+    text = f"""(float[4] x, float[2, 3] m) => (int64{"[1]" * kept} y, int64{"[1]" * kept} w) {{
+        y = {kind}<axis=0, keepdims={kept}>(x)
+        all = Constant<value_ints=[-1]>()
+        v = Reshape(m, all)
+        w = {kind}<axis=0, keepdims={kept}>(v)
+    }}"""
+    model = optimized(text, random(4), random(2, 3))
+    places = [node for node in model.graph if node.op_type == kind]
+    assert [node.attributes["axis"].as_int() for node in places] == [1, 1]
+    assert [value.name for value in model.graph.outputs] == ["y", "w"]
+
+
 def attention(widths: tuple[int, int, int], mask: str = "", **sizes: Any) -> str:
     lengths = {"queries": 3, "keys": 5, **sizes}
     scale = "<scale = 0.7>" if sizes.get("scaled") else ""

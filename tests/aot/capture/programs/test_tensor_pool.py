@@ -38,6 +38,11 @@ def test_views_and_copies_are_tensors_of_their_own() -> None:
     assert names == ["w", "t", "r", "c"] and pool.shared == 0
 
 
+def test_tensors_of_other_layouts_are_refused_by_name() -> None:
+    with pytest.raises(aot.ExportError, match=r"tensor heads is a torch\.sparse_coo tensor"):
+        TensorPool({}).add("f", "heads", torch.eye(2).to_sparse())
+
+
 def test_a_name_of_another_tensor_gets_the_program() -> None:
     pool = TensorPool({})
     assert pool.add("f", "w", X) == "w"

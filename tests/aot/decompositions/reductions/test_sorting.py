@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tests.aot.decompositions.eager import compare, decompose
+from tests.programs import assert_equals_eager, compiled
 
 aten = torch.ops.aten
 
@@ -144,3 +145,14 @@ def test_networks_of_exchanges_sort_any_length(length):
     x = torch.randint(0, 20, (2, length), generator=torch.Generator().manual_seed(length))
     for descending in (True, False):
         compare(aten.sort.stable, x, stable=True, dim=1, descending=descending)
+
+
+def test_elements_are_in_none_or_some_of_a_dynamic_number(tmp_path):
+    def both(elements, tests):
+        return torch.isin(elements, tests), torch.isin(elements, tests, invert=True)
+
+    elements = torch.tensor([[0.0, 1.0], [2.0, NAN]])
+    shapes = (None, {0: "n"})
+    exe = compiled(tmp_path, both, (elements, torch.tensor([1.0, 5.0])), dynamic_shapes=shapes)
+    tests = ([], [0.0], [2.0, 2.0, -1.0], [NAN, 9.0, 1.0, 0.0])
+    assert_equals_eager(exe, both, *[(elements, torch.tensor(t)) for t in tests])

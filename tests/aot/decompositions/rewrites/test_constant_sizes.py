@@ -2,7 +2,11 @@
 
 import torch
 
-from pelton.aot.decompositions.rewrites.constant_sizes import fix_constant_sizes
+from pelton.aot.decompositions.rewrites.constant_sizes import (
+    fix_constant_inputs,
+    fix_constant_sizes,
+    has_constant_inputs,
+)
 from pelton.aot.decompositions.rewrites.inserter import fake_mode_of
 from tests.aot.decompositions.rewritten import graph_of
 
@@ -39,3 +43,18 @@ def test_graphs_without_fake_values_are_left_alone():
     text = str(module.graph)
     fix_constant_sizes(module.graph, None)
     assert str(module.graph) == text
+
+
+def test_a_size_of_an_input_that_the_trace_fixed_is_a_number_and_keeps_its_layout():
+    auto = {0: torch.export.Dim.AUTO, 1: torch.export.Dim.AUTO}
+    graph = graph_of(lambda x: x + torch.ones(4), torch.ones(4, 5).t(), dynamic=(auto,)).graph
+    assert has_constant_inputs(graph)
+    fix_constant_inputs(graph)
+    assert not has_constant_inputs(graph)
+    (node,) = graph.find_nodes(op="placeholder")
+    rows, columns = node.meta["val"].shape
+    assert isinstance(rows, torch.SymInt)
+    assert type(columns) is int
+    assert columns == 4
+    assert node.meta["val"].stride(0) == 1
+    assert type(node.meta["tensor_meta"].shape[1]) is int

@@ -19,7 +19,8 @@ from pelton.runtime.call.sizes import Dim
 
 _TYPES = {
     "FLOAT": torch.float32, "DOUBLE": torch.float64, "INT64": torch.int64, "INT32": torch.int32,
-    "INT16": torch.int16, "BOOL": torch.bool, "FLOAT16": torch.float16,
+    "INT16": torch.int16, "INT8": torch.int8, "UINT8": torch.uint8, "BOOL": torch.bool,
+    "FLOAT16": torch.float16,
 }  # fmt: skip
 
 

@@ -94,6 +94,32 @@ def test_types_that_tensorrt_has_are_not_refused() -> None:
     assert typed_wrongly(program_of(text)) == []
 
 
+def test_constants_of_uint8_are_refused_as_operands_and_results() -> None:
+    found = typed_wrongly(
+        program_of("""(uint8[2] x, bool[2] b) => (uint8[2] y, uint8[2] z)
+        <uint8[2] z = {1, 2}> {
+            y = Where(b, x, z)
+        }""")
+    )
+    assert [refusal.operator for refusal in found] == ["result 'z'", "Where"]
+    assert all("no constants of uint8; make it of int32" in r.reason for r in found)
+
+
+def test_a_reason_is_in_words() -> None:
+    program = program_of("""(int8[2] x, int8[2] z) => (int8[2] y) {
+        y = BitwiseAnd(x, z)
+    }""")
+    with opened() as (library, logger, _):
+        (refusal,) = refusals(library, logger, program)
+    assert refusal.reason == "its parser takes no int8 operands of it"
+    program = program_of("""(float[2, 1] x, int64[2, 1] i) => (float[2, 1] y) {
+        y = ScatterElements<axis=0, reduction="add">(x, i, x)
+    }""")
+    with opened() as (library, logger, _):
+        (refusal,) = refusals(library, logger, program)
+    assert refusal.operator == "ScatterElements"  # of which the parser names the function only
+
+
 HARD = """(float[4] x, int64[2, 1] i, float[2] u) => (float[4] y, float[4] z, float[4] w) {
     a = ScatterND<reduction="add">(x, i, u)
     b = Relu(a)
@@ -155,5 +181,7 @@ def test_the_error_names_each_operator_once_or_what_was_logged() -> None:
     assert "one" in str(error) and "two" in str(error)
     log = Log()
     log.lines.append("ERROR: said by the parser")
-    assert str(unsupported("main", [], log)) == "main(): TensorRT cannot take said by the parser"
+    assert str(unsupported("main", [], log)).startswith(
+        "main(): TensorRT cannot take said by the parser; write it with other operators"
+    )
     assert "no reason was given" in str(unsupported("main", [], Log()))
