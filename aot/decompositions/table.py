@@ -12,7 +12,7 @@ from ..compat.operators import OperatorBase, OpOverloadPacket
 from .attention import dense_attention, flash_attention
 from .dialect import torch_decompositions
 from .indexing import data_dependent, gather
-from .linalg import cholesky, lu, qr, svd, triangular
+from .linalg import cholesky, lu, products, qr, svd, triangular
 from .nn import backward, moe, random_numbers
 from .pointwise import (
     activations,
@@ -76,6 +76,7 @@ FAMILIES = (
     distances.FAMILY,
     statistics.FAMILY,
     sorting.FAMILY,
+    products.FAMILY,
     qr.FAMILY,
     svd.FAMILY,
     error_functions.FAMILY,
