@@ -38,6 +38,7 @@ from .registry import DecompositionTable, Entry, chain
 from .special import bessel, error_functions, float64, gamma, polynomials
 from .windows import (
     convolutions,
+    depthwise,
     fft,
     interpolate,
     padding,
@@ -50,6 +51,7 @@ FAMILIES = (
     dense_attention.FAMILY,
     backward.FAMILY,
     pooling.FAMILY,
+    depthwise.FAMILY,
     convolutions.FAMILY,
     data_dependent.FAMILY,
     moe.FAMILY,
