@@ -37,6 +37,7 @@ from .reductions import (
 from .registry import DecompositionTable, Entry, chain
 from .special import bessel, error_functions, float64, gamma, polynomials
 from .windows import (
+    antialias,
     convolutions,
     depthwise,
     fft,
@@ -58,6 +59,7 @@ FAMILIES = (
     flash_attention.FAMILY,
     fft.FAMILY,
     padding.FAMILY,
+    antialias.FAMILY,
     interpolate.FAMILY,
     movement.FAMILY,
     bit_patterns.FAMILY,
