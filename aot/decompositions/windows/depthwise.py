@@ -57,7 +57,7 @@ def conv3d(
         )
         total = part if total is None else total + part
     assert total is not None
-    result = total.unflatten(0, (x.shape[0], count)).transpose(1, 2)
+    result = total.reshape(x.shape[0], count, *total.shape[1:]).transpose(1, 2)
     return result if bias is None else result + bias[:, None, None, None]
 
 
@@ -76,7 +76,8 @@ def _transposed(dimensions: int) -> Decomposition:
     ) -> Any:
         if not _is_depthwise(x, weight, groups):
             return NotImplemented
-        dilations, ends = each(dilation, dimensions), []
+        dilations = each(dilation, dimensions)
+        ends: list[int] = []
         every = (stride, padding, output_padding)
         for axis, (step, margin, more) in enumerate(
             zip(*(each(amounts, dimensions) for amounts in every), strict=True)

@@ -144,7 +144,8 @@ def _adaptive(dimensions: int) -> Decomposition:
         best = x
         for axis, place in enumerate(places, 2):
             read = best.index_select(axis, place.flatten())
-            best = read.unflatten(axis, place.shape).amax(axis + 1)
+            shape = (*best.shape[:axis], *place.shape, *best.shape[axis + 1 :])
+            best = read.reshape(shape).amax(axis + 1)
         return best, _maxima(x, places)[1]
 
     return decomposition
