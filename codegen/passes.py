@@ -13,6 +13,7 @@ from .faults.constant_results import split_constant_results
 from .faults.conv_tiles import override_conv_lowering_config
 from .faults.data_tiling import mark_static_matmuls
 from .faults.empty_divisors import guard_divisions
+from .faults.float64_functions import expand_float64_functions
 from .faults.invariant_reductions import materialize_invariant_reduction_inputs
 from .faults.padded_convolutions import decompose_dynamic_pads
 from .faults.rounded_constants import round_constants
@@ -38,7 +39,8 @@ class PhasePasses:
     constant results are split (`faults/constant_results.py`), what is written in place is copied
     (`faults/shared_destinations.py`, `faults/shared_storage.py`), and so are slices of a step that
     are gathered from (`faults/strided_sources.py`). Constants are rounded to the types that they
-    are used in (`faults/rounded_constants.py`).
+    are used in (`faults/rounded_constants.py`), and functions of float64 become arithmetic
+    (`faults/float64_functions.py`).
 
     Attributes:
         dynamic_sizes: Whether the program has dynamic sizes. Then pads are decomposed
@@ -64,6 +66,7 @@ class PhasePasses:
         """Yield each pass with the phase that it runs after, in the order of the phases."""
         if self.empty_sizes:
             yield "input", assume_no_elements
+        yield "input", expand_float64_functions
         yield "input", split_constant_results
         yield "input", round_constants
         yield "input", separate_destinations

@@ -12,7 +12,7 @@ from ..compat.operators import OperatorBase, OpOverloadPacket
 from .attention import dense_attention, flash_attention
 from .dialect import torch_decompositions
 from .indexing import data_dependent, gather
-from .linalg import cholesky, lu, qr, svd, triangular
+from .linalg import cholesky, lu, products, qr, svd, triangular
 from .nn import backward, moe, random_numbers
 from .pointwise import (
     activations,
@@ -38,7 +38,9 @@ from .reductions import (
 from .registry import DecompositionTable, Entry, chain
 from .special import bessel, error_functions, float64, gamma, polynomials
 from .windows import (
+    antialias,
     convolutions,
+    depthwise,
     fft,
     interpolate,
     padding,
@@ -51,12 +53,14 @@ FAMILIES = (
     dense_attention.FAMILY,
     backward.FAMILY,
     pooling.FAMILY,
+    depthwise.FAMILY,
     convolutions.FAMILY,
     data_dependent.FAMILY,
     moe.FAMILY,
     flash_attention.FAMILY,
     fft.FAMILY,
     padding.FAMILY,
+    antialias.FAMILY,
     interpolate.FAMILY,
     movement.FAMILY,
     bit_patterns.FAMILY,
@@ -78,6 +82,7 @@ FAMILIES = (
     distances.FAMILY,
     statistics.FAMILY,
     sorting.FAMILY,
+    products.FAMILY,
     qr.FAMILY,
     svd.FAMILY,
     error_functions.FAMILY,

@@ -31,6 +31,7 @@ def test_passes_are_in_the_order_of_the_phases(dynamic: bool, tile: int) -> None
         (
             PhasePasses(),
             [
+                "expand_float64_functions",
                 "split_constant_results",
                 "round_constants",
                 "separate_destinations",
@@ -43,6 +44,7 @@ def test_passes_are_in_the_order_of_the_phases(dynamic: bool, tile: int) -> None
         (
             PhasePasses(dynamic_sizes=True),
             [
+                "expand_float64_functions",
                 "split_constant_results",
                 "round_constants",
                 "separate_destinations",

@@ -185,6 +185,23 @@ def put_by_mask(
 
 @FAMILY.decomposes(
     aten.index_put.default,
+    reason="the lowering adds indices of int64, which it does not mix with those of int32",
+)
+def put_by_wide_indices(
+    x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
+) -> Any:
+    """`index_put` with indices of int32: with those of int64."""
+    if not any(index is not None and index.dtype is torch.int32 for index in indices):
+        return NotImplemented
+    wide = [
+        index.to(torch.int64) if index is not None and index.dtype is torch.int32 else index
+        for index in indices
+    ]
+    return aten.index_put.default(x, wide, values, accumulate)
+
+
+@FAMILY.decomposes(
+    aten.index_put.default,
     reason="values are not broadcast to sizes that vary: it writes elsewhere",
 )
 def put_broadcast_values(

@@ -162,3 +162,20 @@ def average_backward(
 
     per_axis = (kernel_size, padding, stride or kernel_size)
     return _spread(grad, windows(-2), windows(-1)) / (divisor_override or 1)
+
+
+@FAMILY.decomposes(
+    aten.unfold_backward.default,
+    reason="torch's decomposition writes once for each place in a window, each time to all of it",
+)
+def unfold_backward(
+    grad: Tensor, input_size: Sequence[Any], dimension: int, size: int, step: int
+) -> Any:
+    """`unfold_backward`: the sum of overlapping windows, as `istft` takes it."""
+    if not input_size:
+        return NotImplemented
+    dim = dimension % len(input_size)
+    starts = torch.arange(grad.shape[dim], device=grad.device) * step
+    places = (starts[:, None] + torch.arange(size, device=grad.device)).flatten()
+    windows = grad.movedim(-1, dim + 1).flatten(dim, dim + 1)
+    return grad.new_zeros(input_size).index_add(dim, places, windows)

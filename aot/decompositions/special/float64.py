@@ -69,16 +69,6 @@ def gelu(x: Tensor, *, approximate: str = "none") -> Any:
     return 0.5 * x * (1 + torch.erf(x * 0.5**0.5))
 
 
-@FAMILY.decomposes(aten.tanh.default, reason=_NO_LIBRARY)
-def tanh(x: Tensor) -> Any:
-    """Return tanh from expm1(-2 |x|)."""
-    if not _is_double(x):
-        return NotImplemented
-    shrunk = torch.expm1(-2 * x.abs())
-    size = -shrunk / (2 + shrunk)
-    return torch.where(x < 0, -size, size)
-
-
 @FAMILY.decomposes(aten.fmod.Tensor, aten.fmod.Scalar, reason=_NO_LIBRARY)
 def fmod(x: Tensor, y: Any) -> Any:
     """`fmod`: x - trunc(x / y) * y, and x where |y| > |x|, also for infinite y."""

@@ -1,4 +1,4 @@
-"""Interpolation: linear, nearest and antialiased resizing, and sampling of 3-D grids."""
+"""Interpolation: linear and nearest resizing, and sampling of 3-D grids."""
 
 from __future__ import annotations
 
@@ -215,38 +215,6 @@ def nearest_exact_to_size(
 ) -> Tensor:
     """`_upsample_nearest_exact` to a size, sampled at the given factors."""
     return _nearest(x, output_size, _all_scales(output_size, scales, named), centre=0.5)
-
-
-def _antialias_weights(
-    old: int, size: int, align_corners: bool, scale: float | None, like: Tensor
-) -> Any:
-    """Return the weights [size, old] of a triangle filter as wide as the sampling step."""
-    if align_corners:
-        step = (old - 1) / (size - 1) if size > 1 else 0.0
-    else:
-        step = 1 / scale if scale else old / size
-    support = max(step, 1.0)
-    centre = (torch.arange(size, device=like.device).to(torch.float32) + 0.5) * step
-    place = torch.arange(old, device=like.device).to(torch.float32) + 0.5
-    weight = (1 - (place[None] - centre[:, None]).abs() / support).clamp(min=0.0)
-    return (weight / weight.sum(1, keepdim=True)).to(like.dtype)
-
-
-@FAMILY.decomposes(aten._upsample_bilinear2d_aa.default, reason=_NO_LOWERING)
-def upsample_antialiased(
-    x: Tensor,
-    output_size: Sequence[Any],
-    align_corners: bool,
-    scales_h: float | None = None,
-    scales_w: float | None = None,
-) -> Any:
-    """`_upsample_bilinear2d_aa`: x resized linearly, with an antialiasing filter."""
-    rows, columns = x.shape[-2:]
-    if not all(is_static(size) for size in (rows, columns, *output_size)):
-        return NotImplemented
-    down = _antialias_weights(rows, output_size[0], align_corners, scales_h, x)
-    across = _antialias_weights(columns, output_size[1], align_corners, scales_w, x)
-    return torch.matmul(down, torch.matmul(x, across.T))
 
 
 @FAMILY.decomposes(aten.grid_sampler_3d.default, reason=_NO_LOWERING)

@@ -12,8 +12,9 @@ from torch import Tensor
 from ...compat.operators import OpOverload
 from ...compat.pytrees import tree_map
 from ...spec.sizes import is_static
+from ..real_types import in_single
 from ..registry import Decomposition, Family
-from .explicit_padding import REASON, each, explicit_padding, windows_of
+from .explicit_padding import REASON, Window, each, explicit_padding, windows_of
 from .padding import padded_or_cut
 
 aten = torch.ops.aten
@@ -134,6 +135,57 @@ for _operator, _dimensions in ((aten.avg_pool2d.default, 2), (aten.avg_pool3d.de
         _operator,
         _with_divisor(_operator, _dimensions),
         reason="torch.onnx ignores the divisor",
+    )
+
+
+def _mean_beyond_the_end(operator: OpOverload, dimensions: int) -> Decomposition:
+    """Return the mean pooling whose last windows may end in the padding or beyond."""
+
+    def decomposition(
+        x: Tensor,
+        kernel: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] = (0,),
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Any:
+        sizes = x.shape[-dimensions:]
+        static = all(is_static(size) for size in sizes)
+        if not (ceil_mode and static and x.dtype.is_floating_point) or divisor_override is not None:
+            return NotImplemented
+        windows = windows_of(sizes, kernel, stride, padding, ceil_mode=True)
+        ends = explicit_padding(windows, to_last=True)
+        assert ends is not None
+        steps = [window.stride for window in windows]
+        wide = in_single(padded_or_cut(x, ends, 0.0))
+        result = operator(wide, [window.kernel for window in windows], steps)
+        for axis, window in enumerate(windows, -dimensions):
+            share = _share(window, wide, count_include_pad)
+            result = result * share.reshape(-1, *[1] * (-axis - 1))
+        return result.to(x.dtype)
+
+    return decomposition
+
+
+def _share(window: Window, like: Tensor, count_include_pad: bool) -> Tensor:
+    """Return the size of the kernel over the number of elements that count, for each window."""
+    starts = torch.arange(window.count, device=like.device) * window.stride - window.padding
+    ends = (starts + window.kernel).clamp(max=window.size + window.padding)
+    if not count_include_pad:
+        starts, ends = starts.clamp(min=0), ends.clamp(max=window.size)
+    return window.kernel / (ends - starts).to(like.dtype)
+
+
+for _operator, _dimensions in (
+    (aten.avg_pool1d.default, 1),
+    (aten.avg_pool2d.default, 2),
+    (aten.avg_pool3d.default, 3),
+):
+    FAMILY.enter(
+        _operator,
+        _mean_beyond_the_end(_operator, _dimensions),
+        reason="the lowering confuses the dimensions of some windows beyond the end",
     )
 
 

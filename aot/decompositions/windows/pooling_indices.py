@@ -1,4 +1,4 @@
-"""Max pooling with indices, by gathering the elements of each window."""
+"""Max pooling with indices and of windows of several sizes, by gathering their elements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from ...compat.operators import OpOverload
 from ...spec.sizes import is_static
 from ..registry import Decomposition, Family
-from .explicit_padding import REASON, Window, explicit_padding, windows_of
+from .explicit_padding import REASON, Window, each, explicit_padding, windows_of
 
 aten = torch.ops.aten
 
@@ -130,3 +130,55 @@ def _enter_fractional(operator: OpOverload, dimensions: int) -> None:
 
 _enter_fractional(aten.fractional_max_pool2d.default, 2)
 _enter_fractional(aten.fractional_max_pool3d.default, 3)
+
+
+def _adaptive(dimensions: int) -> Decomposition:
+    """Return max pooling to a given size, for windows that are not all of one size."""
+
+    def decomposition(x: Tensor, output: Sequence[Any]) -> Any:
+        sizes = x.shape[-dimensions:]
+        counts = each(output, dimensions)
+        if x.dim() != dimensions + 2 or all(map(_is_even, sizes, counts)):
+            return NotImplemented
+        places = [_adaptive_elements(*each_, x) for each_ in zip(sizes, counts, strict=True)]
+        best = x
+        for axis, place in enumerate(places, 2):
+            read = best.index_select(axis, place.flatten())
+            shape = (*best.shape[:axis], *place.shape, *best.shape[axis + 1 :])
+            best = read.reshape(shape).amax(axis + 1)
+        return best, _maxima(x, places)[1]
+
+    return decomposition
+
+
+def _is_even(size: Any, count: Any) -> bool:
+    """Return whether windows divide a dimension into equal parts."""
+    return is_static(size) and is_static(count) and count > 0 and size % count == 0
+
+
+def _adaptive_elements(size: Any, count: Any, like: Tensor) -> Tensor:
+    """Return the index of each element of each window, of shape [windows, elements].
+
+    Windows are from floor(i size / count) to ceil((i + 1) size / count); shorter ones repeat their
+    last element.
+    """
+    number = torch.arange(count, device=like.device)
+    starts = torch.div(number * size, count, rounding_mode="trunc")  # of no negative number
+    lasts = torch.div((number + 1) * size - 1, count, rounding_mode="trunc")
+    longest = (size + count - 1) // count
+    if not (is_static(size) and is_static(count) and size % count == 0):
+        longest = longest + 1
+    elements = starts[:, None] + torch.arange(longest, device=like.device)
+    return torch.minimum(elements, lasts[:, None])
+
+
+for _operator, _dimensions in (
+    (aten.adaptive_max_pool1d.default, 1),
+    (aten.adaptive_max_pool2d.default, 2),
+    (aten.adaptive_max_pool3d.default, 3),
+):
+    FAMILY.enter(
+        _operator,
+        _adaptive(_dimensions),
+        reason="the lowering takes windows for equal, and requires sizes that are static",
+    )

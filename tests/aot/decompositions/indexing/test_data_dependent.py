@@ -187,3 +187,13 @@ def test_runs_of_slices(dim):
     x = torch.tensor([[1, 1, 2], [1, 1, 2], [3, 3, 3]])
     compare(aten.unique_dim_consecutive.default, x, dim, True, True)
     compare(aten.unique_consecutive.default, x, True, True, dim)
+
+
+def test_writes_at_narrow_indices_of_a_later_dimension(check):
+    index = torch.tensor([2, 0, 2], dtype=torch.int32)
+    put = torch.index_put
+    functions = {
+        "columns": lambda x: aten.index_put(x, [None, index], x[:, :3], True),
+        "mixed": lambda x: put(x, (index, index.long()), x[0, :3]),
+    }
+    check(functions, [torch.randn(4, 5)])

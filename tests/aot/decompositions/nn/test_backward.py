@@ -74,3 +74,17 @@ def test_gradients_of_transposed_convolutions(mask, groups):
         assert (have is not None) == asked
         if asked:
             torch.testing.assert_close(have, want, **TOLERANCE)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 5])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_overlapping_windows_are_summed(step, axis):
+    x = torch.randn(9, 8, 10)
+    windows = x.unfold(axis, 3, step)
+    compare(aten.unfold_backward.default, windows, [9, 8, 10], axis, 3, step)
+
+
+def test_compiled_signals_from_spectra(check):
+    window = torch.hann_window(16)
+    spectra = [torch.randn(2, 9, 7), torch.randn(2, 9, 7)]
+    check({"signal": lambda x, y: torch.istft(torch.complex(x, y), 16, 4, window=window)}, spectra)

@@ -113,12 +113,6 @@ def test_resized_images_of_varying_size(check):
     check(programs, *calls, dynamic=[{2: "h", 3: "w"}])
 
 
-@pytest.mark.parametrize("size", [[1, 1], [2, 3], [4, 5], [7, 9]], ids=str)
-@pytest.mark.parametrize("align_corners", [True, False])
-def test_antialiased_resizes(size, align_corners):
-    compare(aten._upsample_bilinear2d_aa.default, samples(2), size, align_corners, **TOLERANCE)
-
-
 @pytest.mark.parametrize("interpolation", [0, 1])
 @pytest.mark.parametrize("padding", [0, 1, 2])
 @pytest.mark.parametrize("align_corners", [True, False])

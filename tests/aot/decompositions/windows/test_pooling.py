@@ -69,6 +69,26 @@ def test_sums_by_a_divisor(rank, ceil_mode, include_pad, geometry):
     compare(operator, samples(rank, size), *steps, ceil_mode, include_pad, 5)
 
 
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("include_pad", [True, False])
+@pytest.mark.parametrize("size", [3, 4, 7])
+def test_means_of_windows_beyond_the_end(rank, include_pad, size):
+    operator = getattr(aten, f"avg_pool{rank}d").default
+    for kernel, stride, padding in (((3, 2, 3), (2, 3, 1), 0), ((2, 3, 2), (3, 2, 2), 1)):
+        x = samples(rank, 5)[..., :size]
+        steps = kernel[:rank], stride[:rank], [padding] * rank
+        compare(operator, x, *steps, True, include_pad, rtol=1e-5, atol=1e-6)
+
+
+def test_compiled_means_of_windows_beyond_the_end(check):
+    pool = torch.nn.functional.avg_pool2d
+    functions = {
+        "not counted": lambda x: pool(x, (3, 2), (2, 3), 0, True, False),
+        "counted": lambda x: pool(x, (3, 2), (2, 3), 1, True),
+    }
+    check(functions, [torch.randn(1, 1, 3, 4)])
+
+
 def test_means_without_a_divisor_are_left_alone():
     assert decompose(aten.avg_pool2d.default, samples(2, 6), [2, 2], [2, 2]) is NotImplemented
     assert decompose(aten.avg_pool2d.default, samples(2, 5), [3, 3], [3, 3], [1, 1]) is (

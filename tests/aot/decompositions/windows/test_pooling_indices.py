@@ -63,3 +63,25 @@ def test_fractional_windows_of_samples_without_a_batch(rank):
 def test_fractional_windows_of_unequal_sizes():
     operator = aten.fractional_max_pool2d.default
     compare(operator, torch.randn(1, 2, 5, 8), [2, 3], [4, 2], torch.rand(1, 2, 2))
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("size", [1, 3, 7])
+def test_adaptive_windows_of_several_sizes(rank, size):
+    operator = getattr(aten, f"adaptive_max_pool{rank}d").default
+    for output in ([2, 3, 4], [5, 1, 7]):
+        compare(operator, samples(rank, size), output[:rank])
+        compare(operator, samples(rank, size).round(), output[:rank])  # several are equal
+
+
+def test_adaptive_windows_of_one_size_are_left_alone():
+    operator = aten.adaptive_max_pool2d.default
+    assert decompose(operator, samples(2, 6), [2, 3]) is NotImplemented
+
+
+def test_compiled_adaptive_windows(check):
+    pool = torch.nn.functional.adaptive_max_pool2d
+    check({"uneven": lambda x: pool(x, (7, 3), True)}, [torch.randn(1, 2, 10, 4)])
+    sizes = {axis: torch.export.Dim.DYNAMIC for axis in (2, 3)}
+    calls = [[torch.randn(1, 2, *size)] for size in ((9, 8), (1, 1), (2, 3))]
+    check({"dynamic": lambda x: pool(x, (2, 1))}, *calls, dynamic=[sizes])
