@@ -25,6 +25,7 @@ from .pointwise import (
     integers,
     movement,
     narrow_integers,
+    selections,
 )
 from .reductions import (
     distances,
@@ -46,6 +47,7 @@ from .windows import (
     padding,
     pooling,
     pooling_indices,
+    signals,
 )
 
 FAMILIES = (
@@ -54,6 +56,8 @@ FAMILIES = (
     backward.FAMILY,
     pooling.FAMILY,
     depthwise.FAMILY,
+    selections.FAMILY,
+    signals.FAMILY,
     convolutions.FAMILY,
     data_dependent.FAMILY,
     moe.FAMILY,

@@ -169,6 +169,12 @@ for _operator in _ORDERING:
     FAMILY.enter(_operator, _widened(_operator, (*_NARROW, torch.bool)), reason=_REASON)
 
 
+@FAMILY.decomposes(aten.zero.default, reason="no lowering for one-byte integers")
+def zero(x: Tensor) -> Any:
+    """`zero` of one-byte integers: a new tensor of zeros."""
+    return torch.zeros_like(x) if x.dtype in _NARROW else NotImplemented
+
+
 @FAMILY.decomposes(aten.arange.start_step, reason="no lowering for one-byte integers")
 def arange(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, **kwargs: Any) -> Any:
     """`arange` of one-byte integers, by way of int32."""

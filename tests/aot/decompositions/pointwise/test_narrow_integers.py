@@ -126,3 +126,4 @@ def test_filled(dtype):
     x, _ = operands(dtype)
     for value in (7, -3, 2.0):
         compare(aten.fill.Scalar, x, value)
+    compare(aten.zero.default, x)

@@ -1,0 +1,46 @@
+"""Selections between values of different sizes, broadcast first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..registry import Family
+
+aten = torch.ops.aten
+
+FAMILY = Family("selections")
+
+
+@FAMILY.decomposes(
+    aten.where.self, reason="one value twice is folded to that value, also where it is broadcast"
+)
+def where(condition: Tensor, x: Tensor, y: Tensor) -> Any:
+    """`where` of one value twice: that value, of the size of the result."""
+    if x is not y or (condition.dim() <= x.dim() and _same(condition, x)):
+        return NotImplemented
+    return x.expand(torch.broadcast_shapes(condition.shape, x.shape)).clone()
+
+
+@FAMILY.decomposes(
+    aten.lerp.Tensor, aten.lerp.Scalar, reason="the result has the size of the first operand"
+)
+def lerp(start: Tensor, end: Tensor, weight: Any) -> Any:
+    """`lerp` of operands of different sizes: of operands of one size."""
+    others = [operand for operand in (end, weight) if isinstance(operand, Tensor)]
+    if all(start.dim() >= other.dim() and _same(other, start) for other in others):
+        return NotImplemented
+    full = torch.broadcast_shapes(start.shape, *(other.shape for other in others))
+    return torch.lerp(start.expand(full), end, weight)
+
+
+def _same(small: Tensor, large: Tensor) -> bool:
+    """Return whether a tensor is broadcast to the size of another that stays as it is."""
+    pairs = zip(small.shape, large.shape[large.dim() - small.dim() :], strict=True)
+    return all(_is_one(size) or size == full for size, full in pairs)
+
+
+def _is_one(size: Any) -> bool:
+    return isinstance(size, int) and size == 1
