@@ -6,6 +6,7 @@ mixed arithmetic, reductions and sorts are wrong; several operators have no one-
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -128,8 +129,9 @@ def _widened(operator: OpOverload, narrow: tuple[torch.dtype, ...]) -> Decomposi
         return value.to(torch.int32) if wanted else value
 
     def decomposition(*args: Any, **kwargs: Any) -> Any:
-        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-        dtypes = [x.dtype for x in tensors if x.dtype is not torch.bool or torch.bool in narrow]
+        leaves = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        tensors = [x for x in leaves if x.dtype is not torch.bool or torch.bool in narrow]
+        dtypes = [x.dtype for x in tensors]
         asked = kwargs.get("dtype")
         if asked in narrow:
             return operator(*args, **{**kwargs, "dtype": torch.int64}).to(asked)
@@ -143,12 +145,27 @@ def _widened(operator: OpOverload, narrow: tuple[torch.dtype, ...]) -> Decomposi
         wide_args, wide_kwargs = tree_map(widen, (args, kwargs))
         if asked is not None:
             return operator(*wide_args, **wide_kwargs)
-        natural = reduce(torch.promote_types, dtypes)
+        natural = _promoted(tensors)
         if operator in _TRUTH and natural is torch.uint8:
             return operator(*wide_args, **wide_kwargs).to(torch.uint8)
         return tree_map(lambda out: _narrow(out, natural), operator(*wide_args, **wide_kwargs))
 
     return decomposition
+
+
+def _promoted(tensors: Sequence[Tensor]) -> torch.dtype:
+    """Return the type that operands are promoted to; those without dimensions change the kind only.
+
+    Source: https://docs.pytorch.org/docs/stable/tensor_attributes.html (type promotion)
+    """
+    whole = [x.dtype for x in tensors if x.dim()] or [x.dtype for x in tensors]
+    natural = reduce(torch.promote_types, whole)
+    kinds = [x.dtype for x in tensors if not x.dim() and _kind(x.dtype) > _kind(natural)]
+    return reduce(torch.promote_types, kinds, natural)
+
+
+def _kind(dtype: torch.dtype) -> int:
+    return (dtype is not torch.bool) + dtype.is_floating_point + 2 * dtype.is_complex
 
 
 def _bound(bound: Any, dtype: torch.dtype) -> Any:

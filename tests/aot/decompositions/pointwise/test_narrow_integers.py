@@ -127,3 +127,14 @@ def test_filled(dtype):
     for value in (7, -3, 2.0):
         compare(aten.fill.Scalar, x, value)
     compare(aten.zero.default, x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("other", [torch.int64, torch.uint8, torch.float64, torch.bool], ids=str)
+def test_an_operand_without_dimensions_changes_the_kind_of_the_type_only(dtype, other):
+    x, _ = operands(dtype)
+    number = torch.tensor(1, dtype=other)
+    for operator in (aten.add.Tensor, aten.mul.Tensor, aten.maximum.default, aten.eq.Tensor):
+        compare(operator, x, number)
+        compare(operator, number, x)
+        compare(operator, x[0], number)
