@@ -16,6 +16,7 @@ OPERATORS = {
     "scatter": lambda x: x.scatter(0, torch.zeros_like(x).long(), 2.0),
     "scatter of a tensor": lambda x: x.scatter(0, torch.zeros_like(x).long(), x * 3),
     "scatter_add": lambda x: x.scatter_add(0, torch.zeros_like(x).long(), x),
+    "scatter along the last": lambda x: x.scatter(-1, torch.zeros_like(x).long(), x * 3),
     "scatter_reduce": lambda x: x.scatter_reduce(0, torch.zeros_like(x).long(), x * 3, "amax"),
     "flip": lambda x: x.flip(0),
     "prelu": lambda x: torch.prelu(-x, torch.tensor([0.2])),
