@@ -21,7 +21,7 @@ def where(condition: Tensor, x: Tensor, y: Tensor) -> Any:
     """`where` of one value twice: that value, of the size of the result."""
     if x is not y or (condition.dim() <= x.dim() and _same(condition, x)):
         return NotImplemented
-    return x.expand(torch.broadcast_shapes(condition.shape, x.shape)).clone()
+    return torch.broadcast_tensors(condition, x)[1].clone()  # type: ignore[no-untyped-call]
 
 
 @FAMILY.decomposes(
@@ -32,8 +32,8 @@ def lerp(start: Tensor, end: Tensor, weight: Any) -> Any:
     others = [operand for operand in (end, weight) if isinstance(operand, Tensor)]
     if all(start.dim() >= other.dim() and _same(other, start) for other in others):
         return NotImplemented
-    full = torch.broadcast_shapes(start.shape, *(other.shape for other in others))
-    return torch.lerp(start.expand(full), end, weight)
+    full, *_ = torch.broadcast_tensors(start, *others)  # type: ignore[no-untyped-call]
+    return torch.lerp(full, end, weight)
 
 
 def _same(small: Tensor, large: Tensor) -> bool:

@@ -32,7 +32,8 @@ def rewrite_scalar(inserter: Inserter) -> None:
     if not any(map(_is_scalar, anchor.args)):
         return
     args = [_with_dimension(inserter, argument) for argument in anchor.args]
-    args[1] = 0 if args[1] == -1 else args[1]  # scatters along dimension -1 crash the compiler
+    if args[1:2] == [-1]:  # the dimension: scatters along the last one crash the compiler
+        args[1] = 0
     result = inserter.call(anchor.target, *args, **anchor.kwargs)  # type: ignore[arg-type]
     value = result.meta["val"]
     if isinstance(value, torch.Tensor) and value.dim() > anchor.meta["val"].dim():

@@ -47,8 +47,8 @@ def _bartlett(places: Tensor, length: int) -> Tensor:
 def _kaiser(places: Tensor, length: int, beta: float = 12.0) -> Tensor:
     middle = (length - 1) / 2
     part = 1 - ((places - middle) / middle) ** 2
-    inner = torch.special.i0(beta * torch.sqrt(part.clamp_min(0)))
-    return inner / torch.special.i0(torch.full_like(inner, beta))
+    inner = torch.i0(beta * torch.sqrt(part.clamp_min(0)))
+    return inner / torch.i0(torch.full_like(inner, beta))
 
 
 def _window(formula: Callable[..., Tensor]) -> Callable[..., Any]:
