@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -47,8 +48,7 @@ def _bartlett(places: Tensor, length: int) -> Tensor:
 def _kaiser(places: Tensor, length: int, beta: float = 12.0) -> Tensor:
     middle = (length - 1) / 2
     part = 1 - ((places - middle) / middle) ** 2
-    inner = torch.i0(beta * torch.sqrt(part.clamp_min(0)))
-    return inner / torch.i0(torch.full_like(inner, beta))
+    return torch.i0(beta * torch.sqrt(part.clamp_min(0))) / float(np.i0(beta))
 
 
 def _window(formula: Callable[..., Tensor]) -> Callable[..., Any]:
