@@ -63,6 +63,7 @@ FLOORS: Mapping[str, Floors] = {
     ),
     "codegen": (
         (("compat",), ("errors",), ("linalg",), ("emission",)),
+        (("scalars",),),
         (("faults",),),
         (("passes",),),
         (("session",),),
