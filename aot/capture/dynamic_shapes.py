@@ -82,8 +82,8 @@ class DimTable:
         known = self._dims.setdefault(name, (bounds, _torch_dim(name, low, high)))
         if known[0] != bounds:
             raise DynamicShapeError(
-                f"dimension {name!r} has bounds {_range(known[0])} in one place and "
-                f"{_range(bounds)} in another; one name has one range"
+                f"dimension {name!r} has bounds {range_text(known[0])} in one place and "
+                f"{range_text(bounds)} in another; one name has one range"
             )
         return Axis(name, low, high, opt, known[1])
 
@@ -133,7 +133,13 @@ def _finite(bound: Any) -> int | None:
     return None if bound is None or bound in (0, float("inf")) or bound >= 2**62 else int(bound)
 
 
-def _range(bounds: tuple[int | None, int | None]) -> str:
+def range_text(bounds: tuple[int | None, int | None]) -> str:
+    """Return a range as text; a side without a bound is left out.
+
+    Example:
+        >>> range_text((1, 8)), range_text((2, None))
+        ('1..8', '2..')
+    """
     low, high = bounds
     return f"{'' if low is None else low}..{'' if high is None else high}"
 

@@ -22,7 +22,7 @@ from ..compat.symbolic import bound_sympy
 from ..spec.errors import DynamicShapeError, SourceLocation
 from ..spec.locations import location_in_trace, user_location
 from .diagnosis import asks_of_one, fails_at_one
-from .dynamic_shapes import size_of
+from .dynamic_shapes import range_text, size_of
 
 _RELATIONS: dict[type, str] = {
     sympy.Eq: "==",
@@ -126,14 +126,14 @@ def refuse_narrowed_range(
     """
     for constraint, origin in found:
         named = names_in(constraint.left) | names_in(constraint.right)
-        low, high = asked.get(name := next(iter(named), ""), (None, None))
-        if len(named) > 1:
+        if len(named) != 1:
             continue  # a relation between sizes is checked at each call
-        for end in (low, high):
+        (name,) = named
+        bounds = asked.get(name, (None, None))
+        for end in bounds:
             if end is not None and not constraint.holds({name: end}):
-                bounds = f"{'' if low is None else low}..{'' if high is None else high}"
                 raise DynamicShapeError(
-                    f"dimension {name!r} was asked as {bounds}, but "
+                    f"dimension {name!r} was asked as {range_text(bounds)}, but "
                     f"{origin.operator or 'the program'} needs {constraint}; ask for sizes that "
                     "fulfil it, or write the operation without that condition",
                     location=origin.location,

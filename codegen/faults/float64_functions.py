@@ -4,8 +4,8 @@ Those of float32 are approximations by polynomials; in float64 (3.13) sines, inv
 functions, logarithms of base 2 and 10 and the hyperbolic tangent are calls of a C library that is
 not linked («undefined symbol: cos»), on processors and where constants are evaluated for a GPU. The
 logarithm of 1 + x and its inverse lose the digits of small numbers, and 2 ** 3 is not 8 (it is the
-exponential of a rounded product). Here each
-is arithmetic, to a few units of the last place, for numbers of any size.
+exponential of a rounded product). Here each is arithmetic, to a few units of the last place, for
+numbers of any size.
 
 - Angles are turned into periods by the method of Payne and Hanek: 1 / (2 pi) is cut into parts of
   26 bits, of which those whose products are whole periods are passed over, so that the others are

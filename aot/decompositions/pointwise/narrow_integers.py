@@ -131,11 +131,10 @@ def _widened(operator: OpOverload, narrow: tuple[torch.dtype, ...]) -> Decomposi
     def decomposition(*args: Any, **kwargs: Any) -> Any:
         leaves = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
         tensors = [x for x in leaves if x.dtype is not torch.bool or torch.bool in narrow]
-        dtypes = [x.dtype for x in tensors]
         asked = kwargs.get("dtype")
         if asked in narrow:
             return operator(*args, **{**kwargs, "dtype": torch.int64}).to(asked)
-        if not any(dtype in narrow for dtype in dtypes):
+        if not any(x.dtype in narrow for x in tensors):
             return NotImplemented
         if operator in _COMPARISONS and type(args[1]) is int and args[0].dtype in _NARROW:
             args = (args[0], wrapped(args[1], args[0].dtype))

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...spec.sizes import is_static
 from ..registry import Family
 
 aten = torch.ops.aten
@@ -39,8 +40,4 @@ def lerp(start: Tensor, end: Tensor, weight: Any) -> Any:
 def _same(small: Tensor, large: Tensor) -> bool:
     """Return whether a tensor is broadcast to the size of another that stays as it is."""
     pairs = zip(small.shape, large.shape[large.dim() - small.dim() :], strict=True)
-    return all(_is_one(size) or size == full for size, full in pairs)
-
-
-def _is_one(size: Any) -> bool:
-    return isinstance(size, int) and size == 1
+    return all((is_static(size) and size == 1) or size == full for size, full in pairs)
